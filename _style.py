@@ -1,0 +1,169 @@
+"""How every lesson looks: colours, figures with captions and alt text, tables, measured sentences.
+
+A lesson calls `start()` in its first cell and `footer()` in its last.
+"""
+
+import platform
+import time
+from datetime import UTC, datetime
+from importlib.metadata import version
+from io import BytesIO
+
+import cpuinfo
+import matplotlib.pyplot as plt
+import torch
+from IPython.display import Markdown, display
+from scipy.stats import binomtest
+
+# The palette of Okabe and Ito (2008), "Color universal design": one meaning a colour.
+COLOURS = {
+    "encoder": "#0072B2",
+    "decoder": "#D55E00",
+    "attention": "#009E73",
+    "embedding": "#CC79A7",
+}
+MUTED = "#7a8288"
+INK = "#1d2429"
+PAPER = "#ffffff"
+
+COLUMN_WIDTH = 10
+PIXELS_PER_INCH = 96
+
+_clock = {}
+
+
+def start():
+    """Set the look of figures and start the clock that `footer` reads."""
+    _clock["start"] = time.monotonic()
+    plt.rcdefaults()
+    plt.rcParams.update(
+        {
+            "axes.edgecolor": MUTED,
+            "axes.labelcolor": INK,
+            "axes.prop_cycle": plt.cycler(color=COLOURS.values()),
+            "axes.spines.right": False,
+            "axes.spines.top": False,
+            "axes.titlelocation": "left",
+            "axes.titlesize": 10,
+            "figure.constrained_layout.use": True,
+            "figure.dpi": PIXELS_PER_INCH,
+            "figure.figsize": (7, 3),
+            "font.size": 10,
+            "image.cmap": "gray_r",
+            "legend.frameon": False,
+            "savefig.facecolor": PAPER,
+            "svg.fonttype": "none",
+            "svg.hashsalt": "reading-in-order",
+            "text.color": INK,
+            "xtick.color": MUTED,
+            "xtick.labelcolor": INK,
+            "ytick.color": MUTED,
+            "ytick.labelcolor": INK,
+        }
+    )
+
+
+def quiet(ax):
+    """Take away everything but the picture: for axes that show pixels. Returns `ax`."""
+    ax.set_xticks([])
+    ax.set_yticks([])
+    ax.spines[:].set_visible(False)
+    return ax
+
+
+def show(fig, number, caption, alt, kind="svg"):
+    """Display a figure with its number, caption and alt text, and close it.
+
+    caption states what the figure shows; alt says what a person would see. kind is "svg" for
+    lines and text, "png" for pixels. The alt text travels in the output's metadata, from where
+    the pages take it. Raises ValueError for another kind or an empty caption or alt text.
+    """
+    if kind not in ("svg", "png"):
+        raise ValueError(f'kind is {kind!r}: use "svg" for lines and text, "png" for pixels')
+    for name, text in (("caption", caption), ("alt", alt)):
+        if not text.strip():
+            raise ValueError(f"figure {number} has an empty {name}: write what a reader would see")
+
+    buffer = BytesIO()
+    if kind == "svg":
+        fig.savefig(buffer, format="svg", metadata={"Date": None})
+        mime, picture = "image/svg+xml", buffer.getvalue().decode()
+    else:
+        fig.savefig(buffer, format="png", dpi=2 * PIXELS_PER_INCH, metadata={"Software": None})
+        mime, picture = "image/png", buffer.getvalue()
+    width, height = (round(inches * PIXELS_PER_INCH) for inches in fig.get_size_inches())
+    plt.close(fig)
+
+    display(
+        {mime: picture, "text/plain": f"Figure {number}: {alt}"},
+        metadata={mime: {"alt": alt, "width": width, "height": height}},
+        raw=True,
+    )
+    display(Markdown(f"**Figure {number}.** {caption}"), metadata={"caption": number})
+
+
+def table(headers, rows):
+    """Print a table whose columns keep their width whatever the numbers are.
+
+    rows is a list, or a generator whose rows are printed as they come. The first column is
+    left-aligned, as wide as its longest cell in a list and as its header for a generator; every
+    other column is right-aligned in `COLUMN_WIDTH` characters or those of its header. Cells are
+    printed as they are: format numbers before. Raises ValueError for a row of another length
+    than the header or a cell too wide for its column.
+    """
+    labels = [row[0] for row in rows] if isinstance(rows, list) else []
+    first = max(len(str(label)) for label in [headers[0], *labels])
+    widths = [first, *(max(COLUMN_WIDTH, len(header)) for header in headers[1:])]
+
+    def line(cells):
+        if len(cells) != len(headers):
+            raise ValueError(f"row {cells} has {len(cells)} cells, the header {len(headers)}")
+        for cell, header, width in zip(cells, headers, widths, strict=True):
+            if len(str(cell)) > width:
+                raise ValueError(f"{cell!r} is wider than the {width} of its column {header!r}")
+        padded = [str(cell).rjust(width) for cell, width in zip(cells, widths, strict=True)]
+        return "  ".join([str(cells[0]).ljust(first), *padded[1:]]).rstrip()
+
+    print(line(headers))
+    print("  ".join("-" * width for width in widths))
+    for row in rows:
+        print(line(row))
+
+
+def prose(text):
+    """Display a sentence that quotes measured numbers, as Markdown."""
+    display(Markdown(text))
+
+
+def headline(text):
+    """Display the lesson's main result; the index and the README repeat this sentence."""
+    display(Markdown(text), metadata={"headline": True})
+
+
+def wilson(right, total):
+    """Share of `right` out of `total` and its 95 % Wilson interval, all three in per cent."""
+    low, high = binomtest(right, total).proportion_ci(method="wilson")
+    return 100 * right / total, 100 * low, 100 * high
+
+
+def percent(right, total):
+    """The same as text, such as `84.2 % [82.5, 85.7]`."""
+    return "{:.1f} % [{:.1f}, {:.1f}]".format(*wilson(right, total))
+
+
+def footer():
+    """Print when, where and with which versions the lesson was built, and how long it took."""
+    if "start" not in _clock:
+        raise RuntimeError("the clock is not running: call _style.start() in the first cell")
+    seconds = time.monotonic() - _clock["start"]
+    facts = {
+        "built": f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC",
+        "seconds": f"{seconds:.0f}",
+        "platform": f"{platform.system()} {platform.machine()}",
+        "CPU": cpuinfo.get_cpu_info().get("brand_raw", "unknown"),
+        "threads": f"{torch.get_num_threads()}",
+        "Python": platform.python_version(),
+        **{name: version(name) for name in ("torch", "numpy", "matplotlib")},
+    }
+    lines = "\n".join(f"{name:<12}{value}" for name, value in facts.items())
+    display({"text/plain": lines}, metadata={"seconds": round(seconds)}, raw=True)

@@ -1,0 +1,273 @@
+"""Exported by `make export` from the lessons that teach it; edit them, not this file.
+
+01_one_digit.ipynb
+02_three_digit_reader.ipynb
+"""
+
+from typing import NamedTuple
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+
+def patchify(images, patch):
+    """Cut images into square patches, in reading order.
+
+    images (B, height, width), patch in pixels -> (B, P, patch * patch) with
+    P = (height / patch) * (width / patch). Raises ValueError if patch does not divide the image.
+    Follows Dosovitskiy et al. (2021), section 3.1.
+    """
+    height, width = images.shape[-2:]
+    if height % patch or width % patch:
+        raise ValueError(f"patch {patch} does not divide an image of {height} x {width} pixels")
+    grid = images.unfold(1, patch, patch).unfold(2, patch, patch)
+    return grid.flatten(3).flatten(1, 2)  # (B, rows, columns, patch, patch) -> (B, P, patch²)
+
+
+class Residual(nn.Module):
+    """Add to x (B, length, width) what a sub-layer makes of it, with one layer norm.
+
+    The norm comes after the addition (post-norm, Vaswani et al. 2017, section 3.1) or, with
+    norm_first, before the sub-layer (pre-norm).
+    """
+
+    def __init__(self, width, norm_first):
+        super().__init__()
+        self.norm = nn.LayerNorm(width)
+        self.norm_first = norm_first
+
+    def before(self, x):
+        return self.norm(x) if self.norm_first else x
+
+    def after(self, x, change):
+        return x + change if self.norm_first else self.norm(x + change)
+
+    def forward(self, x, sublayer):
+        return self.after(x, sublayer(self.before(x)))
+
+
+def feed_forward(width):
+    """Two linear layers with a GELU between, four times as wide inside: (..., width) -> same."""
+    return nn.Sequential(nn.Linear(width, 4 * width), nn.GELU(), nn.Linear(4 * width, width))
+
+
+class EncoderBlock(nn.Module):
+    """Self-attention over all positions, then a feed-forward network on each.
+
+    x (B, P, width) -> (B, P, width). Vaswani et al. (2017), section 3.1.
+    """
+
+    def __init__(self, width, heads, norm_first=False):
+        super().__init__()
+        self.attention = nn.MultiheadAttention(width, heads, batch_first=True)
+        self.feed_forward = feed_forward(width)
+        self.residuals = nn.ModuleList(Residual(width, norm_first) for _ in range(2))
+
+    def attend(self, x):
+        return self.attention(x, x, x, need_weights=False)[0]
+
+    def forward(self, x):
+        x = self.residuals[0](x, self.attend)
+        return self.residuals[1](x, self.feed_forward)
+
+
+START, END = 10, 11
+VOCABULARY = 12
+
+
+def teacher_forcing(labels):
+    """Labels (B, n) -> the decoder's inputs and its targets, both (B, n + 1).
+
+    The inputs are the labels after START, the targets are the labels before END.
+    """
+    edge = torch.ones_like(labels[:, :1])
+    return torch.cat([START * edge, labels], dim=1), torch.cat([labels, END * edge], dim=1)
+
+
+def causal_mask(length):
+    """Additive mask (length, length): 0 on and below the diagonal, -inf above it."""
+    return torch.full((length, length), -torch.inf).triu(diagonal=1)
+
+
+class DecoderBlock(nn.Module):
+    """Masked self-attention, cross-attention to the memory, then a feed-forward network.
+
+    x (B, T, width), memory (B, P, width), mask (T, T) -> (B, T, width) and, with need_weights,
+    the cross-attention weights, averaged over heads (B, T, P), otherwise None.
+    Vaswani et al. (2017), section 3.1.
+    """
+
+    def __init__(self, width, heads, norm_first=False):
+        super().__init__()
+        self.self_attention = nn.MultiheadAttention(width, heads, batch_first=True)
+        self.cross_attention = nn.MultiheadAttention(width, heads, batch_first=True)
+        self.feed_forward = feed_forward(width)
+        self.residuals = nn.ModuleList(Residual(width, norm_first) for _ in range(3))
+
+    def forward(self, x, memory, mask, need_weights=False):
+        def attend_to_written(x):
+            return self.self_attention(x, x, x, attn_mask=mask, need_weights=False)[0]
+
+        x = self.residuals[0](x, attend_to_written)
+        query = self.residuals[1].before(x)
+        found, weights = self.cross_attention(query, memory, memory, need_weights=need_weights)
+        x = self.residuals[1].after(x, found)
+        return self.residuals[2](x, self.feed_forward), weights
+
+
+class ImageEncoder(nn.Module):
+    """Images (B, height, width) -> memory, one vector for each patch (B, P, width)."""
+
+    def __init__(self, image_size, patch, width, heads, layers, norm_first, position_std):
+        super().__init__()
+        self.image_size, self.patch = tuple(image_size), patch
+        patches = (image_size[0] // patch) * (image_size[1] // patch)
+        self.embed = nn.Linear(patch * patch, width)
+        self.position = nn.Parameter(position_std * torch.randn(patches, width))
+        self.blocks = nn.ModuleList(EncoderBlock(width, heads, norm_first) for _ in range(layers))
+        self.norm = nn.LayerNorm(width) if norm_first else nn.Identity()
+
+    def forward(self, images):
+        if images.shape[1:] != self.image_size:
+            given = tuple(images.shape)
+            raise ValueError(
+                f"images have shape {given}: this reader takes (B, *{self.image_size})"
+            )
+        x = self.embed(patchify(images, self.patch)) + self.position  # (B, P, width)
+        for block in self.blocks:
+            x = block(x)
+        return self.norm(x)
+
+
+class TokenDecoder(nn.Module):
+    """Tokens (B, T) and memory (B, P, width) -> logits (B, T, V), cross-attention or None.
+
+    The logits at position t score what follows token t. The cross-attention is the last
+    block's, see `DecoderBlock`.
+    """
+
+    def __init__(self, width, heads, layers, max_tokens, norm_first, position_std):
+        super().__init__()
+        self.embed = nn.Embedding(VOCABULARY, width)
+        self.position = nn.Parameter(position_std * torch.randn(max_tokens, width))
+        self.blocks = nn.ModuleList(DecoderBlock(width, heads, norm_first) for _ in range(layers))
+        self.norm = nn.LayerNorm(width) if norm_first else nn.Identity()
+        self.head = nn.Linear(width, VOCABULARY)
+
+    def forward(self, tokens, memory, need_weights=False):
+        length, longest = tokens.shape[1], len(self.position)
+        if length > longest:
+            raise ValueError(f"{length} tokens given: this reader has {longest} token positions")
+        x = self.embed(tokens) + self.position[:length]  # (B, T, width)
+        mask = causal_mask(length).to(x.device)
+        for block in self.blocks:
+            x, weights = block(x, memory, mask, need_weights)
+        return self.head(self.norm(x)), weights
+
+
+class Reader(nn.Module):
+    """Reads the number in an image, token by token: the encoder-decoder of this series.
+
+    images (B, *image_size), tokens (B, T) with T <= max_tokens -> logits (B, T, V).
+    The defaults are the article's model. norm_first puts the layer norms before the sub-layers
+    (and one at the end of each stack); position_std is the spread of the initial positions.
+    """
+
+    def __init__(
+        self,
+        image_size=(28, 84),
+        patch=7,
+        width=96,
+        heads=4,
+        layers=2,
+        max_tokens=4,
+        norm_first=False,
+        position_std=0.02,
+    ):
+        super().__init__()
+        shared = {"norm_first": norm_first, "position_std": position_std}
+        self.encoder = ImageEncoder(image_size, patch, width, heads, layers, **shared)
+        self.decoder = TokenDecoder(width, heads, layers, max_tokens, **shared)
+
+    def forward(self, images, tokens):
+        return self.decoder(tokens, self.encoder(images))[0]
+
+
+def train(
+    model, images, labels, epochs, batch_size=128, learning_rate=1e-3, weight_decay=0.01, seed=0
+):
+    """Train with teacher forcing; after each epoch yield its mean loss in nats a token.
+
+    images (N, height, width), labels (N, n). AdamW; the seed orders the batches; what does not
+    fill a batch at the end of an epoch is left out. Raises ValueError for N < batch_size.
+    """
+    if len(images) < batch_size:
+        raise ValueError(f"{len(images)} images do not fill one batch of {batch_size}")
+    inputs, targets = teacher_forcing(labels)
+    generator = torch.Generator().manual_seed(seed)
+    optimiser = torch.optim.AdamW(model.parameters(), lr=learning_rate, weight_decay=weight_decay)
+    for _ in range(epochs):
+        model.train()
+        losses = []
+        batches = torch.randperm(len(images), generator=generator).split(batch_size)
+        for batch in batches[: len(images) // batch_size]:
+            logits = model(images[batch], inputs[batch])  # (B, T, V)
+            loss = F.cross_entropy(logits.flatten(0, 1), targets[batch].flatten())
+            optimiser.zero_grad()
+            loss.backward()
+            optimiser.step()
+            losses.append(loss.item())
+        yield sum(losses) / len(losses)
+
+
+class Reading(NamedTuple):
+    """What `generate` returns for B images with a limit of T tokens and P patches."""
+
+    tokens: torch.Tensor  # (B, T), END from the end on
+    lengths: torch.Tensor  # (B,) tokens generated, END included
+    ended: torch.Tensor  # (B,) True: stopped at END; False: stopped by the limit
+    probabilities: torch.Tensor  # (B, T) of each token generated, 0 after the end
+    attention: torch.Tensor  # (B, T, P) of each token over the patches, 0 after the end
+
+
+@torch.no_grad()
+def generate(model, images, limit=None):
+    """Read images (B, *image_size) greedily, each until END or until `limit` tokens.
+
+    The limit is the model's number of token positions unless a lower one is given.
+    Raises ValueError for an empty batch or a limit that the model has no positions for.
+    """
+    longest = len(model.decoder.position)
+    limit = longest if limit is None else limit
+    if not len(images) or not 1 <= limit <= longest:
+        raise ValueError(f"{len(images)} images, limit {limit}: at least 1 and 1 to {longest}")
+    model.eval()
+    memory = model.encoder(images)  # (B, P, width)
+    tokens = images.new_full((len(images), limit + 1), END, dtype=torch.long)
+    tokens[:, 0] = START
+    probabilities = images.new_zeros(len(images), limit)
+    attention = images.new_zeros(len(images), limit, memory.shape[1])
+    lengths = torch.zeros_like(tokens[:, 0])
+    active = torch.arange(len(images), device=images.device)
+    for t in range(limit):
+        logits, weights = model.decoder(tokens[active, : t + 1], memory[active], need_weights=True)
+        probabilities[active, t], token = logits[:, -1].softmax(dim=-1).max(dim=-1)
+        tokens[active, t + 1] = token
+        attention[active, t] = weights[:, -1]
+        lengths[active] += 1
+        active = active[token != END]
+        if not len(active):
+            break
+    ended = torch.ones_like(lengths, dtype=torch.bool).index_fill(0, active, False)
+    return Reading(tokens[:, 1:], lengths, ended, probabilities, attention)
+
+
+def exact_sequence(reading, labels):
+    """Which of the labels (B, n) were read: the n digits alone, and the digits with END after.
+
+    Returns two boolean tensors (B,).
+    """
+    n = labels.shape[1]
+    exact_digits = (reading.tokens[:, :n] == labels).all(dim=1)
+    return exact_digits, exact_digits & reading.ended & (reading.lengths == n + 1)

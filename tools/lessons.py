@@ -1,0 +1,59 @@
+"""What the tools know of a lesson: where it is, what it asks, what it found, how long it took."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import nbformat
+
+ROOT = Path(__file__).resolve().parent.parent
+NOTEBOOKS = ROOT / "notebooks"
+BUILD = ROOT / "_build"
+
+
+def lesson_paths():
+    """The lessons in reading order."""
+    return sorted(NOTEBOOKS.glob("[0-9][0-9]_*.ipynb"))
+
+
+def read(path):
+    """A notebook in the current format. Raises ValueError naming the file if it is not one."""
+    try:
+        return nbformat.read(path, as_version=4)
+    except (OSError, nbformat.reader.NotJSONError) as error:
+        raise ValueError(f"{path} cannot be read as a notebook: {error}") from error
+
+
+def tags(cell):
+    return cell.metadata.get("tags", [])
+
+
+def first_line(cell):
+    """What a message names a cell by, beside its number."""
+    return next(filter(None, map(str.strip, cell.source.splitlines())), "an empty cell")
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What the index and the README say of a lesson, taken from its notebook."""
+
+    name: str  # 02_three_digit_reader
+    title: str
+    question: str
+    headline: str  # Markdown
+    seconds: int  # of its last execution
+
+
+def summarise(path):
+    """The `Summary` of an executed lesson. Raises ValueError for what is missing in it."""
+    notebook = read(path)
+    opening = [line for line in notebook.cells[0].source.splitlines() if line]
+    outputs = [o for cell in notebook.cells for o in cell.get("outputs", []) if "data" in o]
+    headlines = [o.data["text/markdown"] for o in outputs if "headline" in o.metadata]
+    seconds = [o.metadata["seconds"] for o in outputs if "seconds" in o.metadata]
+    if not opening[0].startswith("# ") or not opening[1].startswith("**"):
+        raise ValueError(f"{path.name}: the first cell must hold '# title', then '**question**'")
+    if len(headlines) != 1 or len(seconds) != 1:
+        raise ValueError(f"{path.name}: needs one _style.headline and one _style.footer, executed")
+    return Summary(
+        path.stem, opening[0].removeprefix("# "), opening[1].strip("*"), headlines[0], seconds[0]
+    )
