@@ -2,9 +2,11 @@
 
 import math
 from functools import cache
+from io import BytesIO
 
 import pytest
 import torch
+from matplotlib import rc_context
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import same_color
 from matplotlib.text import Annotation
@@ -379,6 +381,25 @@ def test_the_state_that_crosses_between_two_grus_is_an_edge():
     assert found["output"].sources == ("head",)
 
 
+def test_an_identity_is_not_drawn():
+    model = nn.Sequential(nn.Linear(3, 3), nn.Identity(), nn.ReLU())
+    found = stages_of(model, {"input_shape": (1, 3)})
+    assert list(found) == ["input", "[0]", "[2]", "output"]
+    assert found["[2]"].sources == ("[0]",)
+
+
+def test_dropout_does_not_become_the_source_of_what_reads_its_input():
+    class Dropped(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.drop, self.layer = nn.Dropout(0.5), nn.Linear(3, 3)
+
+        def forward(self, x):
+            return self.drop(x) + self.layer(x)
+
+    assert stages_of(Dropped(), {"input_shape": (1, 3)})["layer"].sources == ("x",)
+
+
 def test_an_input_with_the_name_of_a_layer_leaves_the_layer_its_name():
     class Same(nn.Module):
         def __init__(self):
@@ -573,6 +594,14 @@ def test_an_arrow_of_the_attention_colour_reaches_each_decoder_block(reader_figu
     notes = [text for text in reader_figure.axes[0].texts if isinstance(text, Annotation)]
     colours = [note.arrow_patch.get_edgecolor() for note in notes]
     assert sum(same_color(colour, COLOURS["attention"]) for colour in colours) == 2
+
+
+def test_a_picture_can_be_saved_more_than_once_under_constrained_layout():
+    with rc_context({"figure.constrained_layout.use": True}):
+        figure = _arch.diagram(nn.Linear(3, 3), (1, 3))
+        for kind in ("png", "svg"):
+            figure.savefig(BytesIO(), format=kind)
+    assert figure.axes[0].get_position().bounds == (0, 0, 1, 1)
 
 
 def test_a_longer_model_makes_a_taller_picture():

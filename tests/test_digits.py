@@ -10,11 +10,12 @@ import sys
 import time
 from pathlib import Path
 
-import build_mnist
-import digits
 import numpy as np
 import pytest
 import torch
+
+import build_mnist
+import digits
 from digits import DataError, Digits, compose, load
 from hub_server import running_hub
 

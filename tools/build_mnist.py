@@ -8,13 +8,15 @@ the same bytes every time, on any machine with the same zlib.
 
 import argparse
 import hashlib
+import io
 import math
-import os
 import struct
 import sys
 from pathlib import Path
 
 import numpy as np
+
+from files import write_atomically
 
 TARGET = Path(__file__).resolve().parent.parent / "data" / "mnist.npz"
 
@@ -81,14 +83,10 @@ def build(folder):
     for key, (name, sha256) in ORIGINALS.items():
         path = folder / name
         arrays[key] = parse_idx(read_original(path, sha256), path)
-    temporary = TARGET.with_name(f"{TARGET.name}.{os.getpid()}")
-    try:
-        with temporary.open("wb") as file:
-            np.savez_compressed(file, **arrays)
-        temporary.replace(TARGET)
-    finally:
-        temporary.unlink(missing_ok=True)
-    return hashlib.sha256(TARGET.read_bytes()).hexdigest()
+    archive = io.BytesIO()
+    np.savez_compressed(archive, **arrays)
+    write_atomically(TARGET, archive.getvalue())
+    return hashlib.sha256(archive.getvalue()).hexdigest()
 
 
 def main(arguments=None):

@@ -6,18 +6,20 @@ Kernels run in `notebooks/`, where the lessons' modules are; the files there are
 import os
 import signal
 import time
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, as_completed
 
-from lessons import NOTEBOOKS, first_line
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError, DeadKernelError
 from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
+from lessons import NOTEBOOKS, code_cells
+
+os.environ["OMP_NUM_THREADS"] = "1"
 CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
 
 
-class LessonFailed(Exception):
+class LessonError(Exception):
     """A lesson that did not run to its end; the message names lesson, cell and error."""
 
 
@@ -47,55 +49,63 @@ class Reporter:
 
 
 class Executor:
-    """Executes notebooks in place and in parallel; an interrupt leaves no kernel behind."""
+    """Executes notebooks, in place and in parallel. An interrupt leaves no kernel behind."""
 
-    def __init__(self, workers=CORES):
-        self.workers = workers
+    def __init__(self):
         self.reporter = Reporter()
         self.clients = []
 
-    def run(self, notebooks):
-        """Execute {name: notebook}. Returns {name: None or the LessonFailed}."""
+    def run(self, notebooks, environments=None):
+        """Execute {name: notebook}; yield each name with None or its `LessonError` when it is done.
+
+        environments, {name: {variable: value}}, adds to the environment of a kernel.
+        """
         signal.signal(signal.SIGTERM, signal.default_int_handler)
-        pool = ThreadPoolExecutor(self.workers)
+        pool = ThreadPoolExecutor(CORES)
         with self.reporter.progress:
             try:
-                return dict(zip(notebooks, pool.map(self.one, *zip(*notebooks.items(), strict=True)), strict=True))
+                names = {
+                    pool.submit(self.one, name, notebook, (environments or {}).get(name, {})): name
+                    for name, notebook in notebooks.items()
+                }
+                for future in as_completed(names):
+                    yield names[future], future.result()
             except KeyboardInterrupt:
                 pool.shutdown(wait=False, cancel_futures=True)
                 for client in self.clients:
-                    client.km.provisioner.process.kill()
+                    if client.km and client.km.has_kernel:
+                        client.km.provisioner.process.kill()
                 raise
 
-    def one(self, name, notebook):
-        cells = len(notebook.cells)
-        started = 0
+    def one(self, name, notebook, environment):
+        cells = code_cells(notebook)
+        current = 0
 
-        def on_cell_start(cell, cell_index):
-            nonlocal started
-            started = cell_index + 1
-            self.reporter.cell(name, started, cells)
+        def on_cell_execute(cell, cell_index):
+            nonlocal current
+            current += 1
+            self.reporter.cell(name, current, len(cells))
 
         client = NotebookClient(
             notebook,
             timeout=None,
             kernel_name="python3",
+            extra_arguments=["--log-level=ERROR"],
             coalesce_streams=True,
             record_timing=False,
             resources={"metadata": {"path": str(NOTEBOOKS)}},
-            on_cell_start=on_cell_start,
+            on_cell_execute=on_cell_execute,
         )
         self.clients.append(client)
         try:
-            client.execute()
+            client.execute(env=os.environ | environment)
         except CellExecutionError as error:
-            return self.failed(name, notebook, started, f"{error.ename}: {error.evalue}")
+            problem = f"{error.ename}: {error.evalue}"
         except DeadKernelError:
-            return self.failed(name, notebook, started, "the kernel died")
-        self.reporter.end(name, "done")
-        return None
-
-    def failed(self, name, notebook, number, error):
+            problem = "the kernel died"
+        else:
+            self.reporter.end(name, "done")
+            return None
         self.reporter.end(name, "failed")
-        line = first_line(notebook.cells[number - 1])
-        return LessonFailed(f"{name}, cell {number} ({line}): {error}")
+        line = cells[current - 1].source.partition("\n")[0]
+        return LessonError(f"{name}, cell {current} ({line}): {problem}")

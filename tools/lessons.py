@@ -1,5 +1,6 @@
 """What the tools know of a lesson: where it is, what it asks, what it found, how long it took."""
 
+import hashlib
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -27,9 +28,18 @@ def tags(cell):
     return cell.metadata.get("tags", [])
 
 
-def first_line(cell):
-    """What a message names a cell by, beside its number."""
-    return next(filter(None, map(str.strip, cell.source.splitlines())), "an empty cell")
+def code_cells(notebook):
+    """The cells that run, numbered from 1 by their place: Jupyter shows the same in brackets."""
+    return [cell for cell in notebook.cells if cell.cell_type == "code"]
+
+
+def fingerprint(path):
+    """SHA-256 of everything that the outputs of a lesson depend on."""
+    digest = hashlib.sha256("\0".join(cell.source for cell in read(path).cells).encode())
+    shared = [*NOTEBOOKS.glob("*.py"), *ROOT.glob("_*.py"), ROOT / "constraints.txt"]
+    for file in sorted([*shared, *ROOT.glob("data/*.npz")]):
+        digest.update(hashlib.sha256(file.read_bytes()).digest())
+    return digest.hexdigest()
 
 
 @dataclass(frozen=True)

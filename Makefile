@@ -1,0 +1,44 @@
+# Every task has one name here; `make` alone lists them.
+
+PYTHON ?= python3
+LESSONS ?= notebooks
+BIN := .venv/bin/python
+CHECK := OMP_NUM_THREADS=1 PYTHONPATH=tests $(BIN) -m pytest -p nbval_numbers --nbval --nbval-current-env \
+	-n auto --dist loadfile --no-loadscope-reorder --no-header -q
+
+.PHONY: help run test check lab update export spread clean
+
+help:
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-20s %s\n", $$1, $$2}' Makefile
+
+run: .venv/ready ## execute every lesson on a copy, render the pages into _site/
+	@$(BIN) tools/run.py
+
+test: .venv/ready ## lint, unit tests, every lesson executed again and its numbers checked
+	$(BIN) -m ruff format --check .
+	$(BIN) -m ruff check .
+	$(CHECK) notebooks tests
+
+check: .venv/ready ## the numbers of one lesson alone: make check LESSONS=notebooks/01_one_digit.ipynb
+	@$(CHECK) "$(LESSONS)"
+
+lab: .venv/ready ## open the lessons in JupyterLab
+	@$(BIN) -m jupyter lab notebooks
+
+update: .venv/ready ## author: refresh the stored outputs and what the README takes from them
+	@$(BIN) tools/update.py
+
+export: .venv/ready ## author: write the modules that lessons hand to each other
+	@$(BIN) tools/export.py
+
+spread: .venv/ready ## author: how far a lesson's numbers move between conditions: make spread LESSON=02
+	@PYTHONPATH=tests $(BIN) tools/spread.py "$(LESSON)"
+
+clean: ## remove what run and test have built; .venv stays
+	rm -rf _build _site .pytest_cache .ruff_cache
+
+.venv/ready: requirements.txt constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(None if sys.version_info >= (3, 11) else "Python 3.11 or newer is needed, this is " + sys.version.split()[0] + ": make PYTHON=python3.11 ...")'
+	$(PYTHON) -m venv .venv
+	$(BIN) -m pip install --quiet --disable-pip-version-check -r requirements.txt -c constraints.txt
+	@touch $@

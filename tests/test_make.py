@@ -1,0 +1,53 @@
+"""The commands, as a person types them."""
+
+import re
+import shutil
+import subprocess
+
+import pytest
+
+import lessons
+
+PRETENDS = "import sys; sys.version_info = (3, 10); sys.version = '3.10.9 old'; exec(sys.argv[1])"
+OLD_PYTHON = f'#!/bin/sh\nexec python3 -c "{PRETENDS}" "$2"\n'
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A folder with the Makefile and nothing else."""
+    shutil.copy(lessons.ROOT / "Makefile", tmp_path)
+    return tmp_path
+
+
+def make(folder, *arguments):
+    return subprocess.run(["make", *arguments], cwd=folder, capture_output=True, text=True)
+
+
+def test_make_alone_lists_every_target_with_what_it_does(folder):
+    phony = re.search(r"^\.PHONY: help (.*)$", (folder / "Makefile").read_text(), re.MULTILINE)
+    listed = make(folder).stdout.splitlines()
+    assert [line.split()[1] for line in listed] == phony[1].split()
+    assert all(len(line.split()) > 4 for line in listed)
+
+
+def test_an_old_python_is_refused_with_a_remedy_before_anything_is_made(folder):
+    python = folder / "python-of-old"
+    python.write_text(OLD_PYTHON)
+    python.chmod(0o755)
+    for name in ("requirements.txt", "constraints.txt"):
+        (folder / name).touch()
+    result = make(folder, "run", f"PYTHON={python}")
+    assert result.returncode != 0
+    assert "Python 3.11 or newer is needed, this is 3.10.9: make PYTHON=python3.11" in result.stderr
+    assert not (folder / ".venv").exists()
+
+
+def test_an_unknown_lesson_for_spread_is_an_error_that_lists_the_lessons():
+    result = make(lessons.ROOT, "spread", "LESSON=99")
+    assert result.returncode != 0
+    assert "no lesson '99'; there are 01, 02" in result.stderr
+
+
+def test_continuous_integration_calls_make_test():
+    assert (lessons.ROOT / ".ci" / "run").read_text("utf-8").splitlines()[-1] == "make test"
+    assert "run: .ci/run" in (lessons.ROOT / ".github/workflows/ci.yml").read_text("utf-8")

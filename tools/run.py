@@ -1,0 +1,47 @@
+"""`make run`: execute every lesson on a copy under _build/, then render the pages."""
+
+import sys
+
+import nbformat
+
+from execute import Executor
+from files import write_atomically
+from lessons import BUILD, fingerprint, lesson_paths, read
+from render import render_site
+
+
+def up_to_date(path):
+    built = BUILD / path.name
+    return built.exists() and read(built).metadata.get("fingerprint") == fingerprint(path)
+
+
+def execute_lessons():
+    """Execute the lessons that have changed since their copy was made.
+
+    Returns the paths of the copies that are up to date, and the failures.
+    """
+    paths = lesson_paths()
+    notebooks = {path.stem: read(path) for path in paths if not up_to_date(path)}
+    fingerprints = {path.stem: fingerprint(path) for path in paths}
+    failures = []
+    for name, failure in Executor().run(notebooks):
+        if failure:
+            failures.append(failure)
+            continue
+        notebooks[name].metadata.fingerprint = fingerprints[name]
+        write_atomically(BUILD / f"{name}.ipynb", nbformat.writes(notebooks[name]))
+    return [BUILD / path.name for path in paths if up_to_date(path)], failures
+
+
+def exit_with(failures):
+    if failures:
+        sys.exit("\n".join(["These lessons failed:", *map(str, failures)]))
+
+
+if __name__ == "__main__":
+    try:
+        copies, failures = execute_lessons()
+    except KeyboardInterrupt:
+        sys.exit("Stopped. Nothing is half-written; the next `make run` goes on from here.")
+    render_site(copies)
+    exit_with(failures)

@@ -1,0 +1,97 @@
+"""`make spread LESSON=02`: how far a lesson's numbers move under conditions that readers have.
+
+The lesson is executed with one and two threads and with each CPU capability of the machine. For
+each tolerance, the spread is the largest difference between any two values of one number.
+"""
+
+import argparse
+import itertools
+from collections import defaultdict
+
+import nbformat
+import torch
+
+from execute import Executor
+from files import write_atomically
+from lessons import BUILD, code_cells, fingerprint, lesson_paths, read, tags
+from nbval_numbers import NUMBER, TEXT, TOLERANCES, by_kind, value
+
+CAPABILITIES = ["default", "avx2", "avx512"]
+ONE_THREAD = "torch.set_num_threads(1)"
+
+
+def conditions():
+    """{name: (threads, capability)}"""
+    best = torch.backends.cpu.get_cpu_capability().lower()
+    known = CAPABILITIES[: CAPABILITIES.index(best) + 1] if best in CAPABILITIES else ["default"]
+    return {f"{t} threads, {c}": (t, c) for t, c in itertools.product((1, 2), known)}
+
+
+def with_threads(notebook, threads):
+    cells = [cell for cell in notebook.cells if ONE_THREAD in cell.source]
+    if len(cells) != 1:
+        raise ValueError(f"{len(cells)} cells hold {ONE_THREAD}: exactly one must")
+    cells[0].source = cells[0].source.replace(ONE_THREAD, f"torch.set_num_threads({threads})")
+    return notebook
+
+
+def executed(path):
+    """{condition: notebook}, those of an earlier, interrupted call taken from _build/spread."""
+    folder = BUILD / "spread" / path.stem
+    done, todo, environments = {}, {}, {}
+    for name, (threads, capability) in conditions().items():
+        copy = folder / f"{name}.ipynb"
+        if copy.exists() and read(copy).metadata.fingerprint == fingerprint(path):
+            done[name] = read(copy)
+        else:
+            todo[name] = with_threads(read(path), threads)
+            environments[name] = {"ATEN_CPU_CAPABILITY": capability}
+    for name, failure in Executor().run(todo, environments):
+        if failure:
+            print(failure)
+            continue
+        done[name] = todo[name]
+        done[name].metadata.fingerprint = fingerprint(path)
+        write_atomically(folder / f"{name}.ipynb", nbformat.writes(done[name]))
+    return done
+
+
+def numbers(cell, tolerance):
+    """All numbers of a cell's text outputs that its tolerance applies to."""
+    texts = [
+        text for kind, texts in by_kind(cell.outputs).items() if kind in TEXT for text in texts
+    ]
+    return [value(n) for text in texts for n in NUMBER.findall(text) if tolerance.applies_to(n)]
+
+
+def report(notebooks):
+    widest = defaultdict(float)
+    print(f"\n{'cell':>4}  {'tolerance':<16}{'numbers':>8}{'spread':>10}{'allowed':>10}")
+    for index, cells in enumerate(zip(*map(code_cells, notebooks), strict=True), start=1):
+        tag = next((tag for tag in tags(cells[0]) if tag in TOLERANCES), None)
+        if tag is None:
+            if (
+                "volatile" not in tags(cells[0])
+                and len({str(by_kind(c.outputs)) for c in cells}) > 1
+            ):
+                print(f"{index:>4}  differs, and has no tolerance")
+            continue
+        values = zip(*(numbers(cell, TOLERANCES[tag]) for cell in cells), strict=True)
+        ranges = [max(v) - min(v) for v in values]
+        print(
+            f"{index:>4}  {tag:<16}{len(ranges):>8}{max(ranges):>10.3f}{TOLERANCES[tag].atol:>10}"
+        )
+        widest[tag] = max(widest[tag], *ranges)
+    for tag, spread in widest.items():
+        print(f"spread of {tag}: {spread:.3f}")
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("lesson", help="the number of the lesson, such as 02")
+    lesson = parser.parse_args().lesson
+    paths = [path for path in lesson_paths() if path.stem.startswith(f"{lesson}_")]
+    if not paths:
+        numbers_known = ", ".join(path.stem[:2] for path in lesson_paths())
+        parser.error(f"no lesson {lesson!r}; there are {numbers_known}")
+    report(list(executed(paths[0]).values()))

@@ -1,0 +1,60 @@
+"""`make update`: the author's way to refresh what is stored.
+
+Executes the lessons, stores their outputs in notebooks/, and writes what the README takes from
+them: the table of lessons, and a figure.
+"""
+
+import base64
+
+import nbformat
+
+from files import write_atomically
+from lessons import NOTEBOOKS, ROOT, code_cells, lesson_paths, read, summarise
+from run import execute_lessons, exit_with
+
+README = ROOT / "README.md"
+BEGIN, END = "<!-- lessons: written by make update -->\n", "<!-- end of lessons -->\n"
+PICTURE = ROOT / "blog" / "attention.png"
+PICTURE_IN = "02_three_digit_reader"
+PICTURE_CAPTION = "Where each token looks"
+
+
+def lessons_table(summaries):
+    rows = ["| lesson | question | what it found |", "|---|---|---|"]
+    for number, lesson in enumerate(summaries, start=1):
+        link = f"[{number:02}. {lesson.title}](notebooks/{lesson.name}.ipynb)"
+        rows.append(f"| {link} | {lesson.question} | {lesson.headline} |")
+    minutes = sum(lesson.seconds for lesson in summaries) / 60
+    return "\n".join([*rows, "", f"One core runs all of them in {minutes:.0f} minutes.", ""])
+
+
+def with_lessons(readme, summaries):
+    """The README's text with the part between the two marks written anew."""
+    if readme.count(BEGIN) != 1 or readme.count(END) != 1:
+        raise ValueError(
+            f"README.md must hold the marks {BEGIN.strip()!r} and {END.strip()!r} once"
+        )
+    before, _, rest = readme.partition(BEGIN)
+    return f"{before}{BEGIN}\n{lessons_table(summaries)}\n{END}{rest.partition(END)[2]}"
+
+
+def picture(notebook):
+    """The PNG of the figure that the README shows."""
+    for cell in code_cells(notebook):
+        texts = [output.get("data", {}).get("text/markdown", "") for output in cell.outputs]
+        if any(PICTURE_CAPTION in text for text in texts):
+            return base64.b64decode(cell.outputs[0].data["image/png"])
+    raise ValueError(f"{PICTURE_IN} has no figure captioned {PICTURE_CAPTION!r}")
+
+
+if __name__ == "__main__":
+    copies, failures = execute_lessons()
+    exit_with(failures)
+    for copy in copies:
+        notebook = read(copy)
+        del notebook.metadata["fingerprint"]
+        write_atomically(NOTEBOOKS / copy.name, nbformat.writes(notebook) + "\n")
+    summaries = [summarise(path) for path in lesson_paths()]
+    write_atomically(README, with_lessons(README.read_text("utf-8"), summaries))
+    write_atomically(PICTURE, picture(read(NOTEBOOKS / f"{PICTURE_IN}.ipynb")))
+    print(f"stored {len(copies)} lessons, updated README.md and {PICTURE.name}")
