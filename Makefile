@@ -23,7 +23,7 @@ check: .venv/ready ## the numbers of one lesson alone: make check LESSONS=notebo
 	@$(CHECK) "$(LESSONS)"
 
 lab: .venv/ready ## open the lessons in JupyterLab
-	@$(BIN) -m jupyter lab notebooks
+	@$(BIN) -m jupyterlab notebooks
 
 update: .venv/ready ## author: refresh the stored outputs and what the README takes from them
 	@$(BIN) tools/update.py

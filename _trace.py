@@ -6,44 +6,36 @@ stream, by attention or from a recurrent state, and the encoder is what it reads
 
 import re
 from copy import deepcopy
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from inspect import signature
-from itertools import chain, pairwise, repeat
+from itertools import chain, repeat
 
 import torch
 from torch import nn
 from torch.overrides import TorchFunctionMode
 
 SEQUENCE = nn.MultiheadAttention, nn.RNNBase, nn.RNNCellBase
+SILENT = nn.Identity, nn.Dropout, nn.Sequential  # without layers inside, these do nothing
 SIZES_BEFORE = "in_features", "in_channels", "num_embeddings", "input_size"
 SIZES_AFTER = "out_features", "out_channels", "embedding_dim", "hidden_size"
 
 
 @dataclass(eq=False)
 class Stage:
-    """One box of the picture.
-
-    kind: input, output, embedding (or a table of the model's own, such as learned positions),
-    block (attention or recurrence and the layers around it), layer, or unused (all parameters
-    that the pass did not meet).
-    """
+    """One box of the picture."""
 
     name: str  # attribute path, such as encoder[0]; the argument's name for an input
-    kind: str
-    description: str
+    kind: str  # input, output, embedding, block (attention or recurrence inside), layer or unused
+    description: str  # class and sizes, or dtype
+    held: list[nn.Parameter] = field(default_factory=list, repr=False)
+    parameters: int = 0  # a shared parameter counts once, in the first stage that holds it
     output_shape: tuple[int, ...] = ()  # of the first tensor that it returned
     sources: tuple["Stage", ...] = field(default=(), repr=False)  # the stages whose outputs it uses
+    stream: "Stage" = field(default=None, repr=False)  # the first stage of the stream it continues
     layers: tuple[str, ...] = ()  # what a block does inside, in the order of the calls
-    holds: list[nn.Parameter] = field(default_factory=list, repr=False)
-    parameters: int = 0  # a shared parameter counts once, in the first stage that holds it
     role: str = ""  # encoder, decoder or neither
-    calls: int = 1
-
-    @property
-    def stream(self):
-        """The stage at the start of the stream that this one continues."""
-        return self.sources[0].stream if self.sources else self
+    calls: int = 0
 
 
 def stages(model, input_shape, input_dtype=torch.float32):
@@ -51,34 +43,22 @@ def stages(model, input_shape, input_dtype=torch.float32):
 
     input_shape: one shape or a tuple of shapes, one for each argument of `model.forward`, with the
     batch dimension. input_dtype: one dtype for all, or a tuple of as many. The pass runs on a copy
-    in eval mode: model and random state stay as they are. The parameters of all stages sum to the
-    model's total.
-
-    Raises ValueError when shapes or dtypes do not fit the model; where the forward pass failed,
-    the message names the stage that refused and what it was given.
+    in eval mode, so model and random state stay as they are. The parameters of all stages sum to
+    the model's total. Raises ValueError when shapes or dtypes do not fit the model; it names the
+    stage that refused and what that stage was given.
     """
-    inputs = _inputs(input_shape, input_dtype)
     trace = _Trace(deepcopy(model).cpu().eval())
     try:
+        shapes = [input_shape] if all(isinstance(n, int) for n in input_shape) else input_shape
+        dtypes = input_dtype if isinstance(input_dtype, tuple) else [input_dtype] * len(shapes)
+        inputs = [torch.ones(s, dtype=d) for s, d in zip(shapes, dtypes, strict=True)]
         with torch.random.fork_rng(devices=[]), torch.no_grad(), trace:
             trace.run(inputs)
     except Exception as error:
-        raise ValueError(f"the forward pass failed in {trace.refusal}; error: {error}") from error
-    trace.count_parameters()
+        call = f"{type(model).__name__} with {input_shape=}, {input_dtype=}"
+        raise ValueError(f"{call} failed{trace.refused}: {error}") from error
     _set_roles(trace.stages)
     return trace.stages
-
-
-def _inputs(shape, dtype):
-    try:
-        shapes = [shape] if all(isinstance(size, int) for size in shape) else shape
-        dtypes = [dtype] * len(shapes) if isinstance(dtype, torch.dtype) else dtype
-        return [torch.ones(s, dtype=d) for s, d in zip(shapes, dtypes, strict=True)]
-    except (TypeError, ValueError, RuntimeError) as error:
-        raise ValueError(
-            f"input_shape={shape!r}, input_dtype={dtype!r}: expected a shape such as (1, 28, 84) "
-            "or a tuple of shapes, and a torch.dtype or a tuple of as many"
-        ) from error
 
 
 class _Trace(TorchFunctionMode):
@@ -91,41 +71,35 @@ class _Trace(TorchFunctionMode):
 
     def __init__(self, model):
         super().__init__()
-        self.model, self.stages, self.refusal = model, [], ""
-        self.origins = {}  # tensor -> stages
-        self.uses = {}  # module, or module and sources -> its stage
-        self.box, self.query, self.inner = None, (), {}  # the box now running, what it did so far
+        self.model, self.stages = model, []
+        self.origins, self.boxes = {}, {}  # tensor -> stages; module -> its stage
+        self.box, self.query, self.inner = None, [], {}  # the box now running, what it did so far
+        self.refused = ""  # where it failed
         self.input_names = chain(signature(model.forward).parameters, repeat("input"))
-        self.paths = {module: _bracketed(path) for path, module in model.named_modules()}
-        self.paths[model] = "model"
-        self.kinds = {module: _kind(module, module is model) for module in self.paths}
-        boxed = {p for module, kind in self.kinds.items() if kind for p in module.parameters()}
-        for path, parameter in model.named_parameters():
-            if parameter not in boxed:
-                kind = "embedding" if parameter.dim() > 1 else "layer"
-                description = f"Parameter {' × '.join(map(str, parameter.shape))}"
-                stage = Stage(_bracketed(path), kind, description, holds=[parameter])
-                self.origins[parameter] = (stage,)
-        for module in self.paths:
-            module.forward = partial(self._call, module, module.forward)
+        for path, module in model.named_modules():
+            name = _bracketed(path) or "model"
+            if kind := _kind(module, module is model):
+                held = list(module.parameters())
+                self.boxes[module] = Stage(name, kind, _describe(module), held)
+            module.forward = partial(self._call, name, module, module.forward)
+        self.uncounted = {parameter: path for path, parameter in model.named_parameters()}
+        for parameter, path in self.uncounted.items():
+            kind = "embedding" if parameter.dim() > 1 else "layer"
+            about = f"Parameter {' × '.join(map(str, parameter.shape)) or 'scalar'}"
+            self.origins[parameter] = (Stage(_bracketed(path), kind, about, [parameter]),)
 
     def run(self, inputs):
         for name, tensor in zip(self.input_names, inputs, strict=False):
-            self.stages.append(Stage(name, "input", _dtype(tensor), tuple(tensor.shape)))
+            self._add(Stage(name, "input", str(tensor.dtype)), (), tensor)
             self.origins[tensor] = (self.stages[-1],)
-        first = _tensors(self.model(*inputs))[0]
-        sources = self._join(self._origins(first), first)
-        self.stages.append(Stage("output", "output", _dtype(first), tuple(first.shape), sources))
-
-    def count_parameters(self):
-        left = {parameter: name for name, parameter in self.model.named_parameters()}
-        for stage in self.stages:
-            own = [parameter for parameter in stage.holds if left.pop(parameter, None)]
-            stage.parameters = sum(parameter.numel() for parameter in own)
-            stage.description += ", shared weights" if len(own) < len(stage.holds) else ""
-        if left:
-            self.stages.append(Stage("unused", "unused", ", ".join(left.values())))
-            self.stages[-1].parameters = sum(parameter.numel() for parameter in left)
+        outputs = _tensors(self.model(*inputs))
+        if not outputs:
+            raise TypeError("the model returned no tensor")
+        sources = self._join(self._origins(outputs[0]), outputs[0])
+        self._add(Stage("output", "output", str(outputs[0].dtype)), sources, outputs[0])
+        if self.uncounted:
+            about = "unused", "unused", ", ".join(self.uncounted.values())
+            self._add(Stage(*about, list(self.uncounted)), (), torch.empty(0))
 
     def __torch_function__(self, func, types, args=(), kwargs=None):
         result = func(*args, **(kwargs or {}))
@@ -138,7 +112,9 @@ class _Trace(TorchFunctionMode):
         return result
 
     def _origins(self, value):
-        found = [stage for t in _tensors(value) for stage in self.origins.get(t, ())]
+        found = [stage for tensor in _tensors(value) for stage in self.origins.get(tensor, ())]
+        if self.box is not None:  # the parameters of a box are no stages of their own
+            found = [stage for stage in found if stage in self.stages]
         return tuple(dict.fromkeys(found))
 
     def _join(self, origins, tensor):
@@ -146,44 +122,49 @@ class _Trace(TorchFunctionMode):
         stream = tuple(stage for stage in origins if stage in self.stages)
         for stage in origins:
             if stage not in self.stages:
-                stage.sources, stage.output_shape = stream, tuple(tensor.shape)
-                self.stages.append(stage)
+                self._add(stage, stream, tensor)
                 stream = (stage,)
         return stream
 
-    def _call(self, module, forward, *args, **kwargs):
+    def _add(self, stage, sources, tensor):
+        own = [p.numel() for p in stage.held if self.uncounted.pop(p, None)]
+        stage.description += ", shared weights" if len(own) < len(stage.held) else ""
+        stage.parameters, stage.sources, stage.output_shape = sum(own), sources, tuple(tensor.shape)
+        stage.stream = sources[0].stream if sources else stage
+        self.stages.append(stage)
+
+    def _call(self, name, module, forward, *args, **kwargs):
         """Stand in for the forward method of every module."""
         try:
-            if self.kinds[module] and not self.box:
-                return self._call_box(module, forward, *args, **kwargs)
-            if self.box:
+            if self.box is None and module in self.boxes:
+                return self._call_box(name, module, forward, *args, **kwargs)
+            if self.box is not None:
                 self._look_inside(module, signature(forward).bind(*args, **kwargs).arguments)
             return forward(*args, **kwargs)
         except Exception:
-            given = [f"{tuple(t.shape)} {_dtype(t)}" for t in _tensors((args, kwargs))]
-            where = f"{self.paths[module]} ({type(module).__name__}) after {self.stages[-1].name}"
+            given = [f"{tuple(t.shape)} {t.dtype}" for t in _tensors((args, kwargs))]
+            where = f" in {name} ({type(module).__name__}) after {self.stages[-1].name}"
             # The innermost call is the first to see the exception.
-            self.refusal = self.refusal or f"{where}; its input: {', '.join(given) or 'no tensor'}"
+            self.refused = self.refused or f"{where}, given {', '.join(given) or 'no tensor'}"
             raise
 
-    def _call_box(self, module, forward, *args, **kwargs):
+    def _call_box(self, name, module, forward, *args, **kwargs):
         given = _tensors((args, kwargs))
         for tensor in given:
             self._join(self._origins(tensor), tensor)
         self.box, self.query, self.inner = module, [], {}
-        output = self._call(module, forward, *args, **kwargs)
-        self.box = None
+        output = self._call(name, module, forward, *args, **kwargs)
         made, sources = _tensors(output), self._origins((self.query, given))
-        holds = list(module.parameters())
-        use = module if holds else (module, sources)  # one ReLU may serve in many places
-        if use in self.uses:
-            self.uses[use].calls += 1
-        else:
-            layers = _rows(self.inner.values()) if list(module.children()) else ()
-            about = self.paths[module], self.kinds[module], _describe(module)
-            self.uses[use] = Stage(*about, tuple(made[0].shape), sources, layers, holds)
-            self.stages += [self.uses[use]] if sources else []
-        self.origins |= dict.fromkeys(made, (self.uses[use],))
+        self.box = None
+        stage = self.boxes[module]
+        if not stage.held and sources != stage.sources:  # one ReLU may serve in many places
+            stage = self.boxes[module] = replace(stage, calls=0)
+        stage.calls += 1
+        if stage.calls == 1:
+            stage.layers = _rows(self.inner.values()) if list(module.children()) else ()
+            if sources and made:
+                self._add(stage, sources, made[0])
+        self.origins |= dict.fromkeys(made, (stage,))
         return output
 
     def _look_inside(self, module, given):
@@ -192,10 +173,8 @@ class _Trace(TorchFunctionMode):
         if isinstance(module, SEQUENCE):
             self.query = self.query or [next(iter(given.values()))]
         if isinstance(module, nn.MultiheadAttention):
-            query, keys = (
-                self._origins(given["query"]),
-                self._origins((given["key"], given["value"])),
-            )
+            query = self._origins(given["query"])
+            keys = self._origins((given["key"], given["value"]))
             masked = "masked " if given.get("attn_mask") is not None else ""
             kind = "self" if set(query) == set(keys) else "cross"
             label = f"{masked}{kind}-attention · {count(module.num_heads, 'head')}"
@@ -212,10 +191,11 @@ def _set_roles(found):
 
 
 def _mark(found, last, role):
-    """Give a role to the stages of a stream from its first block (or layer) to `last`."""
+    """Give a role to a stream, from its first block to its last one up to `last`."""
     lane = [stage for stage in found if stage.stream is last.stream]
-    kinds = [stage.kind for stage in lane]
-    start, end = kinds.index("block" if "block" in kinds else "layer"), lane.index(last) + 1
+    kinds = [stage.kind for stage in lane[: lane.index(last) + 1]]
+    kind = "block" if "block" in kinds else "layer"  # an encoder of convolutions, say
+    start, end = kinds.index(kind), len(kinds) - kinds[::-1].index(kind)
     while end < len(lane) and "Norm" in lane[end].description:  # the stack's final norm
         end += 1
     for stage in lane[start:end]:
@@ -223,14 +203,14 @@ def _mark(found, last, role):
 
 
 def _kind(module, is_top):
-    """The kind of box that a module is, or "" for one that is drawn in parts or does nothing."""
-    if isinstance(module, nn.Embedding):
-        return "embedding"
+    """The kind of box that a module is, or "" for one that does nothing or is drawn in parts."""
     children = list(module.children())
-    holds = any(isinstance(child, SEQUENCE) for child in children) and not is_top
-    if holds or isinstance(module, SEQUENCE):
+    parts = [module] if is_top else [module, *children]
+    if any(isinstance(part, SEQUENCE) for part in parts):
         return "block"
-    return "" if children or isinstance(module, nn.Identity | nn.Dropout) else "layer"
+    if children or isinstance(module, SILENT):
+        return ""
+    return "embedding" if isinstance(module, nn.Embedding) else "layer"
 
 
 def _describe(module):
@@ -245,14 +225,14 @@ def _describe(module):
 
 def _rows(labels):
     """Drop empty labels; linear layers with only such between them are one feed-forward row."""
-    rows = []
-    for before, label in pairwise(["start", *labels]):
-        last = rows[-1] if rows else ""
-        chained = not before and last.startswith(("Linear ", "feed-forward "))
-        if chained and label.startswith("Linear "):
-            rows[-1] = last.replace("Linear", "feed-forward") + label[label.index(" →") :]
+    rows, before = [], "none"
+    for label in labels:
+        linear = rows and rows[-1].startswith(("Linear ", "feed-forward "))
+        if linear and not before and label.startswith("Linear "):
+            rows[-1] = rows[-1].replace("Linear", "feed-forward") + label[label.index(" →") :]
         elif label:
             rows.append(label)
+        before = label
     return tuple(rows)
 
 
@@ -268,10 +248,6 @@ def _tensors(value):
 def _bracketed(path):
     """`encoder.0.norm` -> `encoder[0].norm`"""
     return re.sub(r"(^|\.)(\d+)(?=\.|$)", r"[\2]", path)
-
-
-def _dtype(tensor):
-    return str(tensor.dtype).removeprefix("torch.")
 
 
 def count(number, noun):

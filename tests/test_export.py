@@ -42,11 +42,10 @@ def test_every_module_that_calls_itself_exported_has_cells():
 
 
 @each_module
-@pytest.mark.parametrize("edit", ["\n\n\nnew = 1", "\n# why"], ids=["code", "comment"])
-def test_an_edited_cell_is_noticed_wherever_it_is(name, edit):
+def test_an_edited_cell_is_noticed_wherever_it_is(name):
     cells = MODULES[name]
     for i, (lesson, source) in enumerate(cells):
-        edited = [*cells[:i], (lesson, source + edit), *cells[i + 1 :]]
+        edited = [*cells[:i], (lesson, source + "\n# why"), *cells[i + 1 :]]
         assert module_source(name, edited) != module(name)
 
 

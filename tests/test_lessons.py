@@ -13,8 +13,8 @@ SECTIONS = [
     "Exercises",
     "Further reading",
 ]
-# Numbers that no code of ours measured: MNIST's licence, and what the articles print.
-CITED = {"3.0", "87.3 %"}
+# Not measured here: MNIST's licence, the level of our intervals, what the articles print.
+CITED = {"3.0", "95 %", "87.3 %"}
 MEASURED = re.compile(r"\d+\.\d+(?: ?%)?|\d+ ?%")
 LINK = re.compile(r"\[[^\]]*\]\(([^)]*)\)")
 LONGEST_CELL = 36

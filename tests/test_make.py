@@ -51,3 +51,18 @@ def test_an_unknown_lesson_for_spread_is_an_error_that_lists_the_lessons():
 def test_continuous_integration_calls_make_test():
     assert (lessons.ROOT / ".ci" / "run").read_text("utf-8").splitlines()[-1] == "make test"
     assert "run: .ci/run" in (lessons.ROOT / ".github/workflows/ci.yml").read_text("utf-8")
+
+
+def test_every_direct_dependency_is_pinned_has_a_reason_and_is_in_the_constraints():
+    constraints = (lessons.ROOT / "constraints.txt").read_text("utf-8").splitlines()
+    for line in (lessons.ROOT / "requirements.txt").read_text("utf-8").splitlines():
+        if not line.startswith("#"):
+            pin, _, reason = line.partition(" ")
+            assert pin in constraints
+            assert reason.strip(" #")
+
+
+def test_the_constraints_name_versions_that_every_machine_can_install():
+    constraints = (lessons.ROOT / "constraints.txt").read_text("utf-8")
+    assert "+" not in constraints.replace("such as +cpu", "")
+    assert "file:" not in constraints

@@ -5,7 +5,6 @@ Every case is one cell of a small lesson; all lessons are checked in one run.
 
 import os
 import subprocess
-import sys
 import tomllib
 from pathlib import Path
 from shutil import copy
@@ -16,10 +15,6 @@ import pytest
 from nbformat import v4
 
 ROOT = Path(__file__).parent.parent
-COMMAND = [
-    *[sys.executable, "-m", "pytest", "-p", "nbval_numbers", "--nbval", "--nbval-current-env"],
-    *["-n", "auto", "--dist", "loadfile", "--no-header", "-q"],
-]
 TOLERANCES = tomllib.loads((ROOT / "tests" / "tolerances.toml").read_text("utf-8"))
 ATOL = TOLERANCES["accuracy"]["atol"]
 
@@ -266,8 +261,9 @@ def report(tmp_path_factory):
     copy(ROOT / "pyproject.toml", folder)  # pytest takes its settings from beside the lessons
     for name, cells in LESSONS.items():
         nbformat.write(v4.new_notebook(cells=cells), folder / f"{name}.ipynb")
-    options = {"PYTHONPATH": "tests", "PYTEST_ADDOPTS": f"--junit-xml={folder / 'report.xml'}"}
-    run = subprocess.run([*COMMAND, folder], cwd=ROOT, env=os.environ | options)
+    options = {"PYTEST_ADDOPTS": f"--junit-xml={folder / 'report.xml'}"}
+    command = ["make", "check", f"LESSONS={folder}"]
+    run = subprocess.run(command, cwd=ROOT, env=os.environ | options)
     return Report(run.returncode, folder / "report.xml")
 
 
@@ -306,7 +302,7 @@ def test_cells_after_a_kernel_died_are_reported_as_not_run(report):
 
 
 def test_a_refused_cell_fails_the_run(report):
-    assert report.status == pytest.ExitCode.TESTS_FAILED
+    assert report.status != 0
 
 
 @pytest.mark.parametrize("name", TOLERANCES)

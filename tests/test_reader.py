@@ -169,6 +169,14 @@ def test_a_pre_norm_block_whose_sublayers_return_0_changes_nothing(kind, call):
     assert torch.equal(call(block, x), x)
 
 
+def test_a_pre_norm_decoder_block_asks_the_memory_with_a_normalised_stream():
+    block = DecoderBlock(WIDTH, HEADS, norm_first=True)
+    calls = recorded(block.cross_attention)
+    decoded(block, 3 * torch.randn(2, 5, WIDTH) + 1)
+    query, _keys, _values = calls[0][0]
+    assert_normalised(query)
+
+
 @both_norms
 def test_without_positions_the_encoder_block_sees_no_order(norm_first):
     block = EncoderBlock(WIDTH, HEADS, norm_first)
@@ -191,6 +199,10 @@ def test_the_causal_mask_is_minus_infinity_above_the_diagonal():
 
 
 # The model
+
+
+def test_the_tokens_are_the_ten_digits_start_and_end():
+    assert (START, END, VOCABULARY) == (10, 11, 12)
 
 
 def test_the_article_model_has_534348_parameters():

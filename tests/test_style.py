@@ -1,6 +1,5 @@
 """How lessons look: colours that everyone tells apart, figures, tables, sentences, the footer."""
 
-import base64
 import math
 import platform
 import re
@@ -166,7 +165,7 @@ def test_text_in_an_svg_stays_text(displayed):
 
 
 def test_a_png_has_two_pixels_for_each_that_it_takes_on_the_page(picture):
-    header = base64.b64decode(picture("png").data["image/png"])[:24]
+    header = picture("png").data["image/png"][:24]
     assert header.startswith(b"\x89PNG")
     assert [int.from_bytes(header[i : i + 4]) for i in (16, 20)] == [2 * 672, 2 * 288]
 
@@ -176,10 +175,9 @@ def test_the_same_figure_is_the_same_to_the_byte(picture, kind):
     assert picture(kind).data == picture(kind).data
 
 
-@pytest.mark.parametrize(("kind", "traces"), [("svg", "<dc:date>"), ("png", "Software")])
-def test_a_picture_keeps_no_trace_of_when_and_with_what_it_was_drawn(picture, kind, traces):
-    data = picture(kind).data[MIME[kind]]
-    assert traces not in (base64.b64decode(data).decode("latin-1") if kind == "png" else data)
+@pytest.mark.parametrize(("kind", "trace"), [("svg", "<dc:date>"), ("png", b"Software")])
+def test_a_picture_keeps_no_trace_of_when_or_with_what_it_was_drawn(picture, kind, trace):
+    assert trace not in picture(kind).data[MIME[kind]]
 
 
 def test_the_numbered_caption_follows_the_figure(displayed):
@@ -244,7 +242,7 @@ def test_columns_keep_their_width_whatever_the_numbers_are(capsys, number):
 
 def test_the_first_column_is_as_wide_as_its_longest_label(capsys):
     table(["part", "n"], [["a", 1], ["image positions", 2]])
-    assert capsys.readouterr().out.splitlines()[2] == "a" + " " * 26 + "1"
+    assert capsys.readouterr().out.splitlines()[2] == "a".ljust(15) + "1".rjust(12)
 
 
 def test_a_line_does_not_end_in_blanks(capsys):
@@ -340,6 +338,7 @@ def test_percent_is_the_share_with_its_interval_as_text(right, total, text):
 @pytest.fixture
 def built(displayed, monkeypatch):
     """The footer's output, 83.6 seconds after the start."""
+    monkeypatch.setattr(_style.cpuinfo, "get_cpu_info", lambda: {"brand_raw": "AMD EPYC"})
     monkeypatch.setitem(_style._clock, "start", _style.time.monotonic() - 83.6)
     (output,) = displayed(footer)
     return output
@@ -348,10 +347,10 @@ def built(displayed, monkeypatch):
 def test_the_footer_says_when_where_with_what_and_how_long(built):
     facts = dict(re.split(r" {2,}", line) for line in built.data["text/plain"].splitlines())
     assert re.fullmatch(r"20\d\d-\d\d-\d\d \d\d:\d\d UTC", facts.pop("built"))
-    assert facts.pop("CPU")
     assert facts == {
         "seconds": "84",
         "platform": f"{platform.system()} {platform.machine()}",
+        "CPU": "AMD EPYC",
         "threads": str(torch.get_num_threads()),
         "Python": platform.python_version(),
         "torch": version("torch"),

@@ -55,17 +55,17 @@ class Executor:
         self.reporter = Reporter()
         self.clients = []
 
-    def run(self, notebooks, environments=None):
+    def run(self, notebooks, environment=None):
         """Execute {name: notebook}; yield each name with None or its `LessonError` when it is done.
 
-        environments, {name: {variable: value}}, adds to the environment of a kernel.
+        environment, {variable: value}, is added to that of the kernels.
         """
         signal.signal(signal.SIGTERM, signal.default_int_handler)
         pool = ThreadPoolExecutor(CORES)
         with self.reporter.progress:
             try:
                 names = {
-                    pool.submit(self.one, name, notebook, (environments or {}).get(name, {})): name
+                    pool.submit(self.one, name, notebook, environment or {}): name
                     for name, notebook in notebooks.items()
                 }
                 for future in as_completed(names):

@@ -36,24 +36,18 @@ def with_threads(notebook, threads):
 
 
 def executed(path):
-    """{condition: notebook}, those of an earlier, interrupted call taken from _build/spread."""
-    folder = BUILD / "spread" / path.stem
-    done, todo, environments = {}, {}, {}
+    """The lesson under each condition, one after the other; what an earlier call did is kept."""
     for name, (threads, capability) in conditions().items():
-        copy = folder / f"{name}.ipynb"
-        if copy.exists() and read(copy).metadata.fingerprint == fingerprint(path):
-            done[name] = read(copy)
-        else:
-            todo[name] = with_threads(read(path), threads)
-            environments[name] = {"ATEN_CPU_CAPABILITY": capability}
-    for name, failure in Executor().run(todo, environments):
-        if failure:
-            print(failure)
-            continue
-        done[name] = todo[name]
-        done[name].metadata.fingerprint = fingerprint(path)
-        write_atomically(folder / f"{name}.ipynb", nbformat.writes(done[name]))
-    return done
+        copy = BUILD / "spread" / path.stem / f"{name}.ipynb"
+        if not copy.exists() or read(copy).metadata.fingerprint != fingerprint(path):
+            notebook = with_threads(read(path), threads)
+            environment = {"ATEN_CPU_CAPABILITY": capability}
+            for _, failure in Executor().run({name: notebook}, environment):
+                if failure:
+                    raise failure
+            notebook.metadata.fingerprint = fingerprint(path)
+            write_atomically(copy, nbformat.writes(notebook))
+        yield read(copy)
 
 
 def numbers(cell, tolerance):
