@@ -220,6 +220,15 @@ def test_the_memory_is_normalised_whichever_norm_comes_last(norm_first):
     assert_normalised(small_reader(norm_first=norm_first).encoder(some_images(2)))
 
 
+@both_norms
+def test_the_head_is_given_normalised_positions_whichever_norm_comes_last(norm_first):
+    model = small_reader(norm_first=norm_first)
+    calls = recorded(model.decoder.head)
+    model(some_images(2), torch.full((2, 1), START))
+    (x,), _ = calls[0]
+    assert_normalised(x)
+
+
 @pytest.mark.parametrize("batch", [1, 7])
 @pytest.mark.parametrize("length", [1, 4])
 def test_there_is_one_score_for_each_token_of_the_vocabulary(batch, length):
