@@ -111,7 +111,7 @@ def table(headers, rows):
     printed as they are: format numbers before. Raises ValueError for a row of another length
     than the header or a cell too wide for its column.
     """
-    labels = [row[0] for row in rows] if isinstance(rows, list) else []
+    labels = [row[0] for row in rows if row] if isinstance(rows, list) else []
     first = max(len(str(label)) for label in [headers[0], *labels])
     widths = [first, *(max(COLUMN_WIDTH, len(header)) for header in headers[1:])]
 
@@ -147,7 +147,7 @@ def wilson(right, total):
 
 
 def percent(right, total):
-    """The same as text, such as `84.2 % [82.5, 85.7]`."""
+    """The same as text, such as `50.0 % [47.8, 52.2]`."""
     return "{:.1f} % [{:.1f}, {:.1f}]".format(*wilson(right, total))
 
 

@@ -55,7 +55,8 @@ def feed_forward(width):
 class EncoderBlock(nn.Module):
     """Self-attention over all positions, then a feed-forward network on each.
 
-    x (B, P, width) -> (B, P, width). Vaswani et al. (2017), section 3.1.
+    x (B, P, width) -> (B, P, width). Vaswani et al. (2017), section 3.1, with GELU and
+    without dropout.
     """
 
     def __init__(self, width, heads, norm_first=False):
@@ -79,9 +80,9 @@ VOCABULARY = 12
 def teacher_forcing(labels):
     """Labels (B, n) -> the decoder's inputs and its targets, both (B, n + 1).
 
-    The inputs are the labels after START, the targets are the labels before END.
+    Inputs: START, then the labels. Targets: the labels, then END.
     """
-    edge = torch.ones_like(labels[:, :1])
+    edge = labels.new_ones(len(labels), 1)
     return torch.cat([START * edge, labels], dim=1), torch.cat([labels, END * edge], dim=1)
 
 
@@ -95,7 +96,7 @@ class DecoderBlock(nn.Module):
 
     x (B, T, width), memory (B, P, width), mask (T, T) -> (B, T, width) and, with need_weights,
     the cross-attention weights, averaged over heads (B, T, P), otherwise None.
-    Vaswani et al. (2017), section 3.1.
+    Vaswani et al. (2017), section 3.1, with GELU and without dropout.
     """
 
     def __init__(self, width, heads, norm_first=False):
@@ -117,7 +118,10 @@ class DecoderBlock(nn.Module):
 
 
 class ImageEncoder(nn.Module):
-    """Images (B, height, width) -> memory, one vector for each patch (B, P, width)."""
+    """Images (B, height, width) -> memory, one vector for each patch (B, P, width).
+
+    Raises ValueError for images of another size than image_size.
+    """
 
     def __init__(self, image_size, patch, width, heads, layers, norm_first, position_std):
         super().__init__()
@@ -131,9 +135,7 @@ class ImageEncoder(nn.Module):
     def forward(self, images):
         if images.shape[1:] != self.image_size:
             given = tuple(images.shape)
-            raise ValueError(
-                f"images have shape {given}: this reader takes (B, *{self.image_size})"
-            )
+            raise ValueError(f"images have shape {given}: this reader takes {self.image_size} each")
         x = self.embed(patchify(images, self.patch)) + self.position  # (B, P, width)
         for block in self.blocks:
             x = block(x)
@@ -144,7 +146,7 @@ class TokenDecoder(nn.Module):
     """Tokens (B, T) and memory (B, P, width) -> logits (B, T, V), cross-attention or None.
 
     The logits at position t score what follows token t. The cross-attention is the last
-    block's, see `DecoderBlock`.
+    block's, see `DecoderBlock`. Raises ValueError for more tokens than it has positions.
     """
 
     def __init__(self, width, heads, layers, max_tokens, norm_first, position_std):
@@ -171,7 +173,7 @@ class Reader(nn.Module):
 
     images (B, *image_size), tokens (B, T) with T <= max_tokens -> logits (B, T, V).
     The defaults are the article's model. norm_first puts the layer norms before the sub-layers
-    (and one at the end of each stack); position_std is the spread of the initial positions.
+    (and one at the end of each stack); position_std is the initial positions' standard deviation.
     """
 
     def __init__(
@@ -200,7 +202,8 @@ def train(
     """Train with teacher forcing; after each epoch yield its mean loss in nats a token.
 
     images (N, height, width), labels (N, n). AdamW; the seed orders the batches; what does not
-    fill a batch at the end of an epoch is left out. Raises ValueError for N < batch_size.
+    fill a batch at the end of an epoch is left out. A generator: it trains as it is iterated,
+    and raises ValueError for N < batch_size then.
     """
     if len(images) < batch_size:
         raise ValueError(f"{len(images)} images do not fill one batch of {batch_size}")
@@ -240,8 +243,10 @@ def generate(model, images, limit=None):
     """
     longest = len(model.decoder.position)
     limit = longest if limit is None else limit
-    if not len(images) or not 1 <= limit <= longest:
-        raise ValueError(f"{len(images)} images, limit {limit}: at least 1 and 1 to {longest}")
+    if not len(images):
+        raise ValueError("the batch is empty: give at least one image")
+    if not 1 <= limit <= longest:
+        raise ValueError(f"limit is {limit}: this reader writes 1 to {longest} tokens")
     model.eval()
     memory = model.encoder(images)  # (B, P, width)
     tokens = images.new_full((len(images), limit + 1), END, dtype=torch.long)
@@ -266,8 +271,10 @@ def generate(model, images, limit=None):
 def exact_sequence(reading, labels):
     """Which of the labels (B, n) were read: the n digits alone, and the digits with END after.
 
-    Returns two boolean tensors (B,).
+    Returns two boolean tensors (B,). Raises ValueError if the reading's limit was below n.
     """
-    n = labels.shape[1]
+    n, limit = labels.shape[1], reading.tokens.shape[1]
+    if limit < n:
+        raise ValueError(f"readings of at most {limit} tokens cannot hold labels of {n} digits")
     exact_digits = (reading.tokens[:, :n] == labels).all(dim=1)
     return exact_digits, exact_digits & reading.ended & (reading.lengths == n + 1)

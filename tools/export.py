@@ -53,7 +53,7 @@ def module_source(name, cells):
         f'"""Exported by `make export` from the lessons that teach it; edit them, not this file.'
         f'\n\n{lessons}\n"""'
     )
-    return formatted("\n\n\n".join([header, "\n".join(imports), *filter(None, bodies)]), name)
+    return formatted("\n\n\n".join([header, "\n".join(imports), *bodies]), name)
 
 
 if __name__ == "__main__":

@@ -17,5 +17,5 @@ def write_atomically(path, content):
         Path(temporary).chmod(0o644)
         Path(temporary).replace(path)
     except BaseException:
-        Path(temporary).unlink()
+        Path(temporary).unlink(missing_ok=True)
         raise
