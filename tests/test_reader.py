@@ -345,6 +345,12 @@ def test_the_decoder_keeps_its_attention_to_itself_unless_asked(reader, memories
 # Training
 
 
+def test_a_number_without_digits_is_start_and_then_end():
+    inputs, targets = teacher_forcing(torch.empty(2, 0, dtype=torch.long))
+    assert inputs.tolist() == [[START], [START]]
+    assert targets.tolist() == [[END], [END]]
+
+
 def test_teacher_forcing_gives_start_and_the_digits_and_asks_for_the_digits_and_end():
     inputs, targets = teacher_forcing(torch.tensor([[3, 1, 4], [0, 0, 9]]))
     assert inputs.tolist() == [[START, 3, 1, 4], [START, 0, 0, 9]]
@@ -685,3 +691,8 @@ def test_each_reading_is_judged_by_its_own_label(script):
     digits, exact = exact_sequence(generated(script), labels)
     assert digits.tolist() == [False, True, False, True]
     assert exact.tolist() == [False, True, False, False]
+
+
+def test_a_reading_too_short_for_the_labels_is_refused():
+    with pytest.raises(ValueError, match="at most 1 tokens cannot hold labels of 3 digits"):
+        exact_sequence(hand_made([3], 1, False), torch.tensor([[3, 3, 3]]))

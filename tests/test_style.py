@@ -263,7 +263,7 @@ def test_rows_of_a_generator_are_printed_as_they_come(capsys):
 
 
 @pytest.mark.parametrize("kind", [list, iter], ids=["list", "generator"])
-@pytest.mark.parametrize("row", [["a"], ["a", 1, 2]], ids=["short", "long"])
+@pytest.mark.parametrize("row", [[], ["a"], ["a", 1, 2]], ids=["empty", "short", "long"])
 def test_a_row_of_another_length_is_refused(kind, row):
     with pytest.raises(ValueError, match=rf"has {len(row)} cells, the header 2"):
         table(["part", "n"], kind([row]))
