@@ -1,6 +1,6 @@
 """How every lesson looks: colours, figures with captions and alt text, tables, measured sentences.
 
-A lesson calls `start()` in its first cell and `footer()` in its last.
+A lesson calls `start()` before anything else and `footer()` in its last cell.
 """
 
 import platform
@@ -154,7 +154,7 @@ def percent(right, total):
 def footer():
     """Print when, where and with which versions the lesson was built, and how long it took."""
     if "start" not in _clock:
-        raise RuntimeError("the clock is not running: call _style.start() in the first cell")
+        raise RuntimeError("the clock is not running: call _style.start() first")
     seconds = time.monotonic() - _clock["start"]
     facts = {
         "built": f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC",

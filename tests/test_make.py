@@ -20,7 +20,8 @@ def folder(tmp_path):
 
 
 def make(folder, *arguments):
-    return subprocess.run(["make", *arguments], cwd=folder, capture_output=True, text=True)
+    command = ["make", "--no-print-directory", *arguments]  # which a make within make would print
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True)
 
 
 def test_make_alone_lists_every_target_with_what_it_does(folder):
