@@ -1,6 +1,5 @@
 """`make run` on a small project of its own, in a folder whose name has a space."""
 
-import shutil
 import signal
 import subprocess
 import sys
@@ -21,17 +20,6 @@ def lesson(*sources):
     opening = nbf.new_markdown_cell("# A lesson\n\n**Does it run?**")
     cells = [nbf.new_code_cell(source) for source in (*sources, HEADLINE, FOOTER)]
     return nbf.new_notebook(cells=[opening, *cells])
-
-
-@pytest.fixture
-def project(tmp_path):
-    """The tools and templates of this project, without its lessons and data."""
-    root = tmp_path / "a folder"
-    for name in ("tools", "blog"):
-        shutil.copytree(lessons.ROOT / name, root / name)
-    shutil.copy(lessons.ROOT / "constraints.txt", root)
-    (root / "notebooks").mkdir()
-    return root
 
 
 @pytest.fixture

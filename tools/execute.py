@@ -70,7 +70,7 @@ class Executor:
                 }
                 for future in as_completed(names):
                     yield names[future], future.result()
-            except KeyboardInterrupt:
+            except (KeyboardInterrupt, GeneratorExit):
                 pool.shutdown(wait=False, cancel_futures=True)
                 for client in self.clients:
                     if client.km and client.km.has_kernel:

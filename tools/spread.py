@@ -59,23 +59,19 @@ def numbers(cell, tolerance):
 
 
 def report(notebooks):
+    """Print the spread of each cell with a tolerance, and name cells that differ without one."""
     widest = defaultdict(float)
     print(f"\n{'cell':>4}  {'tolerance':<16}{'numbers':>8}{'spread':>10}{'allowed':>10}")
     for index, cells in enumerate(zip(*map(code_cells, notebooks), strict=True), start=1):
         tag = next((tag for tag in tags(cells[0]) if tag in TOLERANCES), None)
-        if tag is None:
-            if (
-                "volatile" not in tags(cells[0])
-                and len({str(by_kind(c.outputs)) for c in cells}) > 1
-            ):
-                print(f"{index:>4}  differs, and has no tolerance")
-            continue
-        values = zip(*(numbers(cell, TOLERANCES[tag]) for cell in cells), strict=True)
-        ranges = [max(v) - min(v) for v in values]
-        print(
-            f"{index:>4}  {tag:<16}{len(ranges):>8}{max(ranges):>10.3f}{TOLERANCES[tag].atol:>10}"
-        )
-        widest[tag] = max(widest[tag], *ranges)
+        if tag:
+            tolerance = TOLERANCES[tag]
+            values = list(zip(*(numbers(cell, tolerance) for cell in cells), strict=True))
+            spread = max(max(v) - min(v) for v in values)
+            widest[tag] = max(widest[tag], spread)
+            print(f"{index:>4}  {tag:<16}{len(values):>8}{spread:>10.3f}{tolerance.atol:>10}")
+        elif "volatile" not in tags(cells[0]) and len({str(by_kind(c.outputs)) for c in cells}) > 1:
+            print(f"{index:>4}  differs, and has no tolerance")
     for tag, spread in widest.items():
         print(f"spread of {tag}: {spread:.3f}")
 
@@ -88,4 +84,4 @@ if __name__ == "__main__":
     if not paths:
         numbers_known = ", ".join(path.stem[:2] for path in lesson_paths())
         parser.error(f"no lesson {lesson!r}; there are {numbers_known}")
-    report(list(executed(paths[0]).values()))
+    report(list(executed(paths[0])))
