@@ -370,5 +370,5 @@ def test_a_processor_without_a_name_is_unknown(displayed, monkeypatch):
 
 def test_a_footer_without_a_start_is_refused(monkeypatch):
     monkeypatch.delitem(_style._clock, "start")
-    with pytest.raises(RuntimeError, match=r"call _style\.start\(\) in the first cell"):
+    with pytest.raises(RuntimeError, match=r"call _style\.start\(\) first"):
         footer()
