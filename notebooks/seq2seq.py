@@ -1,0 +1,393 @@
+"""Exported by `make export` from the lessons that teach it; edit them, not this file.
+
+06_the_fixed_vector.ipynb
+07_attention_a_small_change.ipynb
+"""
+
+import math
+from typing import NamedTuple
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence, pad_sequence
+
+PAD, START, END = 0, 1, 2
+
+
+class Vocabulary:
+    """The words of a language and their tokens: PAD, START and END, then a token for each word."""
+
+    def __init__(self, words):
+        self.words = tuple(words)
+        self.tokens = {word: token for token, word in enumerate(self.words, start=3)}
+
+    def __len__(self):
+        return len(self.words) + 3
+
+    def encode(self, sentences):
+        """Sentences, each a sequence of words -> tokens (B, S), PAD after the shorter ones.
+
+        Raises ValueError for an empty sentence or a word that is not in the vocabulary.
+        """
+        for number, sentence in enumerate(sentences):
+            if not len(sentence):
+                raise ValueError(f"sentence {number} is empty: give it at least one word")
+            if unknown := [word for word in sentence if word not in self.tokens]:
+                raise ValueError(
+                    f"{unknown[0]!r} in sentence {number} is not among the {len(self.words)} words"
+                )
+        rows = [torch.tensor([self.tokens[word] for word in sentence]) for sentence in sentences]
+        return pad_sequence(rows, batch_first=True, padding_value=PAD)
+
+    def decode(self, tokens):
+        """Tokens (T,) -> their words, up to END; PAD and START are left out."""
+        tokens = tokens.tolist()
+        end = tokens.index(END) if END in tokens else len(tokens)
+        return [self.words[token - 3] for token in tokens[:end] if token not in (PAD, START)]
+
+
+def padding_mask(tokens):
+    """Tokens (B, S) -> mask (B, S), True for a real token."""
+    return tokens != PAD
+
+
+CELLS = {"RNN": nn.RNN, "GRU": nn.GRU, "LSTM": nn.LSTM}
+
+
+class Memory(NamedTuple):
+    """What an encoder hands over for B sentences of at most S tokens."""
+
+    states: torch.Tensor  # (B, S, H) the state after each token, 0 on padding
+    final: torch.Tensor  # (1, B, H) the state after the last real token; for an LSTM (h, c)
+    mask: torch.Tensor  # (B, S) True for a real token
+
+
+class Encoder(nn.Module):
+    """Reads sentences from left to right. Sutskever et al. (2014), Cho et al. (2014).
+
+    source (B, S), mask (B, S) with True for a real token -> `Memory`. cell: "RNN", "GRU", "LSTM".
+    Raises ValueError for a mask of another shape or a sentence without a real token.
+    """
+
+    def __init__(self, vocabulary_size, embedding_size, hidden_size, cell="GRU"):
+        super().__init__()
+        self.embed = nn.Embedding(vocabulary_size, embedding_size)
+        self.rnn = CELLS[cell](embedding_size, hidden_size, batch_first=True)
+
+    def read(self, vectors, mask):
+        """Embedded tokens (B, S, E) -> `Memory`."""
+        if mask.shape != vectors.shape[:2]:
+            given, needed = tuple(mask.shape), tuple(vectors.shape[:2])
+            raise ValueError(f"the mask has shape {given}, the tokens {needed}: make them agree")
+        lengths = mask.sum(dim=1).cpu()
+        if not lengths.all():
+            raise ValueError(
+                f"sentence {lengths.argmin()} has length 0: give it at least one token"
+            )
+        packed = pack_padded_sequence(vectors, lengths, batch_first=True, enforce_sorted=False)
+        states, final = self.rnn(packed)
+        states, _ = pad_packed_sequence(states, batch_first=True, total_length=mask.shape[1])
+        return Memory(states, final, mask)
+
+    def forward(self, source, mask):
+        return self.read(self.embed(source), mask)
+
+
+class Decoder(nn.Module):
+    """Writes from the encoder's final state alone.
+
+    inputs (B, T), memory, state or None for the first step -> logits (B, T, V), the new state,
+    and None where a decoder with attention returns its weights.
+    """
+
+    def __init__(self, vocabulary_size, embedding_size, hidden_size, cell="GRU"):
+        super().__init__()
+        self.embed = nn.Embedding(vocabulary_size, embedding_size)
+        self.rnn = CELLS[cell](embedding_size, hidden_size, batch_first=True)
+        self.head = nn.Linear(hidden_size, vocabulary_size)
+
+    def forward(self, inputs, memory, state=None):
+        state = memory.final if state is None else state
+        outputs, state = self.rnn(self.embed(inputs), state)  # (B, T, H)
+        return self.head(outputs), state, None
+
+
+class Seq2Seq(nn.Module):
+    """source (B, S), inputs (B, T) -> logits (B, T, V); padding in the source is masked."""
+
+    def __init__(self, encoder, decoder):
+        super().__init__()
+        self.encoder, self.decoder = encoder, decoder
+
+    def encode(self, source):
+        return self.encoder(source, padding_mask(source))
+
+    def forward(self, source, inputs):
+        return self.decoder(inputs, self.encode(source))[0]
+
+
+def teacher_forcing(labels):
+    """Labels (B, T) with PAD at the end -> the decoder's inputs and targets, both (B, T + 1).
+
+    Inputs: START, then the labels. Targets: the labels, then END, each row at its own end.
+    """
+    edge = torch.full_like(labels[:, :1], PAD)
+    inputs = torch.cat([edge + START, labels], dim=1)
+    targets = torch.cat([labels, edge], dim=1)
+    return inputs, targets.scatter(1, padding_mask(labels).sum(dim=1, keepdim=True), END)
+
+
+def hidden(state):
+    """The hidden state (B, H) of what a recurrent network returns: for an LSTM, h without c."""
+    return (state[0] if isinstance(state, tuple) else state)[0]
+
+
+@torch.no_grad()
+def influence(encoder, source):
+    """How far the final state moves when the embedding of one token is negated.
+
+    source (B, S) without padding -> Euclidean distances (B, S).
+    """
+    vectors = encoder.embed(source)  # (B, S, E)
+    length = source.shape[1]
+    flips = 1 - 2 * torch.eye(length, dtype=vectors.dtype)[:, :, None]  # (S, S, 1): row t negates t
+    flipped = (vectors[:, None] * flips).flatten(0, 1)  # (B * S, S, E)
+    everything = torch.ones(flipped.shape[:2], dtype=torch.bool)
+    moved = hidden(encoder.read(flipped, everything).final).unflatten(0, (-1, length))
+    final = hidden(encoder.read(vectors, everything[: len(source)]).final)
+    return (moved - final[:, None]).norm(dim=-1)
+
+
+DIGITS = Vocabulary("0123456789")
+LONGEST = 20  # digits in a training string
+
+
+def digit_strings(count, shortest, longest, generator):
+    """Random strings of digits, their lengths drawn evenly -> tokens (count, longest)."""
+    lengths = torch.randint(shortest, longest + 1, (count, 1), generator=generator)
+    tokens = torch.randint(3, len(DIGITS), (count, longest), generator=generator)
+    return tokens.where(torch.arange(longest) < lengths, PAD)
+
+
+def copy_batches(seed, batch_size=128):
+    """Endless batches of the copy task: (source, labels), which are the same."""
+    generator = torch.Generator().manual_seed(seed)
+    while True:
+        strings = digit_strings(batch_size, 1, LONGEST, generator)
+        yield strings, strings
+
+
+def train(model, batches, steps, learning_rate=3e-3):
+    """Train with teacher forcing on `steps` of the batches (source, labels).
+
+    Adam, the learning rate falling to 0 as a cosine, gradients clipped to norm 1; the loss is
+    the mean cross-entropy over real tokens. Returns the losses, in nats a token.
+    """
+    optimiser = torch.optim.Adam(model.parameters(), lr=learning_rate)
+    schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimiser, steps)
+    losses = []
+    for _, (source, labels) in zip(range(steps), batches, strict=False):
+        inputs, targets = teacher_forcing(labels)
+        logits = model(source, inputs)  # (B, T + 1, V)
+        loss = F.cross_entropy(logits.flatten(0, 1), targets.flatten(), ignore_index=PAD)
+        optimiser.zero_grad()
+        loss.backward()
+        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimiser.step()
+        schedule.step()
+        losses.append(loss.item())
+    return losses
+
+
+class Generation(NamedTuple):
+    """What `generate` returns for B sentences of S tokens that were written in T steps."""
+
+    tokens: torch.Tensor  # (B, T), END included, then PAD
+    ended: torch.Tensor  # (B,) True: stopped at END; False: stopped by the limit
+    attention: torch.Tensor | None  # (B, T, S) where the decoder has any
+
+
+@torch.no_grad()
+def generate(model, source, limit):
+    """Write greedily from source (B, S), each sentence until END or until `limit` tokens.
+
+    Raises ValueError for a limit below 1.
+    """
+    if limit < 1:
+        raise ValueError(f"limit is {limit}: allow at least one token")
+    memory = model.encode(source)
+    token, state = torch.full_like(source[:, :1], START), None
+    ended = torch.zeros(len(source), dtype=torch.bool)
+    tokens, attention = [], []
+    for _ in range(limit):
+        logits, state, weights = model.decoder(token, memory, state)
+        token = logits.argmax(dim=-1).masked_fill(ended[:, None], PAD)  # (B, 1)
+        ended = ended | (token[:, 0] == END)
+        tokens.append(token)
+        attention.append(weights)
+        if ended.all():
+            break
+    attention = None if weights is None else torch.cat(attention, dim=1)
+    return Generation(torch.cat(tokens, dim=1), ended, attention)
+
+
+def exact_sequence(tokens, labels):
+    """Which rows of the written tokens (B, T) are the labels with END after them -> (B,)."""
+    targets = teacher_forcing(labels)[1]
+    width = max(tokens.shape[1], targets.shape[1])
+    tokens, targets = (F.pad(t, (0, width - t.shape[1]), value=PAD) for t in (tokens, targets))
+    return (tokens == targets).all(dim=1)
+
+
+BITS_A_DIGIT = math.log2(10)
+
+
+class Copying(NamedTuple):
+    """A copying model on strings of n digits, B of them."""
+
+    exact: torch.Tensor  # (B,) copied to the last digit, END included
+    right: torch.Tensor  # (B, n) this digit was right when written freely
+    bits: torch.Tensor  # (B,) bits of the string that came across, teacher-forced
+
+
+@torch.no_grad()
+def measure_copying(model, length, count=500):
+    """The `Copying` on random strings of `length` digits, the same ones at every call."""
+    strings = digit_strings(count, length, length, torch.Generator().manual_seed(1000 + length))
+    written = generate(model, strings, limit=length + 1).tokens
+    right = F.pad(written, (0, length + 1 - written.shape[1]))[:, :length] == strings
+    logits = model(strings, teacher_forcing(strings)[0])[:, :length]
+    missing = F.cross_entropy(logits.transpose(1, 2), strings, reduction="none").sum(dim=1)
+    bits = length * BITS_A_DIGIT - missing / math.log(2)
+    return Copying(exact_sequence(written, strings), right, bits)
+
+
+def copier(hidden_size, seed, cell="GRU", family=Seq2Seq):
+    """A fresh copying model with embeddings of 64; family is `Seq2Seq` or a subclass of it."""
+    torch.manual_seed(seed)
+    sizes = len(DIGITS), 64, hidden_size
+    return family(Encoder(*sizes, cell), Decoder(*sizes, cell))
+
+
+def reverse(tokens):
+    """Turn each row of tokens (B, S) round; padding stays at the end."""
+    mask = padding_mask(tokens)
+    places = mask.sum(dim=1, keepdim=True) - 1 - torch.arange(tokens.shape[1])
+    return tokens.gather(1, places.clamp(min=0)).where(mask, PAD)
+
+
+class ReversedSource(Seq2Seq):
+    """The same network, given each source from its last token to its first."""
+
+    def encode(self, source):
+        return super().encode(reverse(source))
+
+
+def reversed_copier(hidden_size, seed, cell="GRU"):
+    """The `copier` with the same first weights that reads its source from the end."""
+    return copier(hidden_size, seed, cell, ReversedSource)
+
+
+class DotScore(nn.Module):
+    """The dot product of the query with a projection of each key. Luong et al. (2015), "general".
+
+    query (B, T, H), keys (B, S, D) -> scores (B, T, S).
+    """
+
+    def __init__(self, hidden_size, key_size):
+        super().__init__()
+        self.project = nn.Linear(key_size, hidden_size, bias=False)
+
+    def forward(self, query, keys):
+        return query @ self.project(keys).transpose(1, 2)
+
+
+def attend(scores, memory):
+    """Weights over the real tokens of each sentence, and the mean of the states with them.
+
+    scores (B, T, S) -> context (B, T, D), weights (B, T, S) that sum to 1 over S.
+    """
+    scores = scores.masked_fill(~memory.mask[:, None], -torch.inf)
+    weights = scores.softmax(dim=-1)
+    return weights @ memory.states, weights
+
+
+class AttentionDecoder(Decoder):
+    """The decoder of lesson 06 that looks at all states of the memory before it names a word.
+
+    inputs (B, T), memory, state or None for the first step -> logits (B, T, V), the new state,
+    weights (B, T, S). score: a class such as `DotScore`. Luong et al. (2015), section 3.1.
+    """
+
+    def __init__(self, vocabulary_size, embedding_size, hidden_size, memory_size, score=DotScore):
+        super().__init__(vocabulary_size, embedding_size, hidden_size)
+        self.score = score(hidden_size, memory_size)
+        self.head = nn.Linear(hidden_size + memory_size, vocabulary_size)
+
+    def forward(self, inputs, memory, state=None):
+        state = memory.final if state is None else state
+        query, state = self.rnn(self.embed(inputs), state)  # (B, T, H)
+        context, weights = attend(self.score(query, memory.states), memory)
+        return self.head(torch.cat([query, context], dim=-1)), state, weights
+
+
+def attention_copier(hidden_size, seed, cell="GRU", family=Seq2Seq):
+    """The `copier` with attention: the same encoder with the same first weights."""
+    torch.manual_seed(seed)
+    sizes = len(DIGITS), 64, hidden_size
+    return family(Encoder(*sizes, cell), AttentionDecoder(*sizes, memory_size=hidden_size))
+
+
+class Unmasked(Seq2Seq):
+    """The padding-mask bug: every PAD passes for a real token."""
+
+    def encode(self, source):
+        return self.encoder(source, torch.ones_like(source, dtype=torch.bool))
+
+
+def unmasked_copier(hidden_size, seed, cell="GRU"):
+    """The `attention_copier` without its padding mask."""
+    return attention_copier(hidden_size, seed, cell, Unmasked)
+
+
+class ScaledDotScore(DotScore):
+    """The dot product divided by the root of its length. Vaswani et al. (2017), section 3.2.1."""
+
+    def forward(self, query, keys):
+        return super().forward(query, keys) / math.sqrt(query.shape[-1])
+
+
+class AdditiveScore(nn.Module):
+    """A network with one hidden layer of H units. Bahdanau et al. (2015), appendix A.1.2.
+
+    query (B, T, H), keys (B, S, D) -> scores (B, T, S).
+    """
+
+    def __init__(self, hidden_size, key_size):
+        super().__init__()
+        self.from_query = nn.Linear(hidden_size, hidden_size)
+        self.from_key = nn.Linear(key_size, hidden_size, bias=False)
+        self.score = nn.Linear(hidden_size, 1, bias=False)
+
+    def forward(self, query, keys):
+        pairs = self.from_query(query)[:, :, None] + self.from_key(keys)[:, None]  # (B, T, S, H)
+        return self.score(pairs.tanh())[..., 0]
+
+
+class BidirectionalEncoder(Encoder):
+    """A second GRU reads from the end; each state is the pair of both. Bahdanau et al. (2015).
+
+    source (B, S), mask (B, S) -> `Memory` with states (B, S, 2 H); the final states of both
+    directions are mapped to one of H numbers.
+    """
+
+    def __init__(self, vocabulary_size, embedding_size, hidden_size):
+        super().__init__(vocabulary_size, embedding_size, hidden_size)
+        self.rnn = nn.GRU(embedding_size, hidden_size, batch_first=True, bidirectional=True)
+        self.bridge = nn.Linear(2 * hidden_size, hidden_size)
+
+    def read(self, vectors, mask):
+        memory = super().read(vectors, mask)
+        both = torch.cat(tuple(memory.final), dim=-1)  # (B, 2 H)
+        return memory._replace(final=self.bridge(both).tanh()[None])

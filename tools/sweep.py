@@ -1,0 +1,140 @@
+"""`make sweep`: the many training runs that lessons quote, stored in data/results/.
+
+A run is a recipe, a dict with a seed. Runs that are stored already, made by the code as it is
+now, are not made again: the sweep can be stopped and goes on from there. One run a core.
+"""
+
+import json
+import os
+import platform
+import sys
+import time
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from datetime import UTC, datetime
+
+import cpuinfo
+import numpy as np
+import torch
+
+import seq2seq
+from code_hash import code_hash
+from execute import CORES
+from files import write_atomically
+from lessons import ROOT
+
+RESULTS = ROOT / "data" / "results"
+SEEDS = (0, 1, 2)
+STEPS = 2000
+
+
+def copy(model, cell, hidden_size, seed):
+    """Train a copying model; its accuracy, bits, and influence by length and by position."""
+    network = getattr(seq2seq, model)(hidden_size, seed, cell)
+    seq2seq.train(network, seq2seq.copy_batches(seed), STEPS)
+    tests = {length: seq2seq.measure_copying(network, length) for length in range(1, 31)}
+    strings = seq2seq.digit_strings(50, 20, 20, torch.Generator().manual_seed(0))
+    return {
+        "exact": [100 * test.exact.float().mean().item() for test in tests.values()],
+        "digits": [100 * test.right.float().mean().item() for test in tests.values()],
+        "bits": [test.bits.mean().item() for test in tests.values()],
+        "positions": {n: (100 * tests[n].right.float().mean(dim=0)).tolist() for n in (10, 15, 20)},
+        "influence": seq2seq.influence(network.encoder, strings).mean(dim=0).tolist(),
+    }
+
+
+COPIERS = [
+    ("copier", "GRU", 64),
+    ("copier", "GRU", 128),
+    ("reversed_copier", "GRU", 128),
+    ("reversed_copier", "GRU", 64),
+    ("copier", "GRU", 32),
+    ("copier", "LSTM", 64),
+    ("copier", "GRU", 256),
+]
+SWEEPS = {
+    "copy": (
+        copy,
+        [
+            {"model": model, "cell": cell, "hidden_size": size, "seed": seed}
+            for model, cell, size in COPIERS
+            for seed in SEEDS
+        ],
+    ),
+}
+
+
+def rounded(value):
+    """The same lists and dicts with numbers of four significant digits."""
+    if isinstance(value, dict):
+        return {key: rounded(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [rounded(item) for item in value]
+    return float(f"{value:.4g}")
+
+
+def made(seconds):
+    return {
+        "date": f"{datetime.now(UTC):%Y-%m-%d}",
+        "seconds": round(seconds),
+        "machine": cpuinfo.get_cpu_info().get("brand_raw", platform.machine()),
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+        "numpy": np.__version__,
+    }
+
+
+def run_hash(function, recipe):
+    """The hash of the code that a run uses; recipes name functions and classes of `seq2seq`."""
+    return code_hash(function.__name__, *(v for v in recipe.values() if isinstance(v, str)))
+
+
+def execute(name, recipe):
+    """One run, on one thread: what is stored of it."""
+    torch.set_num_threads(1)
+    function, _ = SWEEPS[name]
+    start = time.monotonic()
+    measured = rounded(function(**recipe))
+    seconds = time.monotonic() - start
+    return {"recipe": recipe, "code": run_hash(function, recipe), "made": made(seconds), **measured}
+
+
+def stored(name):
+    """The stored runs of this sweep that today's code and recipes would make again."""
+    path = RESULTS / f"{name}.json"
+    function, recipes = SWEEPS[name]
+    runs = json.loads(path.read_text("utf-8"))["runs"] if path.exists() else []
+    return [
+        run
+        for run in runs
+        if run["recipe"] in recipes and run["code"] == run_hash(function, run["recipe"])
+    ]
+
+
+def store(name, runs):
+    """Write the runs in the order of their recipes, one line a run."""
+    _, recipes = SWEEPS[name]
+    lines = sorted(runs, key=lambda run: recipes.index(run["recipe"]))
+    text = ",\n".join(json.dumps(run, ensure_ascii=False) for run in lines)
+    write_atomically(RESULTS / f"{name}.json", f'{{"runs": [\n{text}\n]}}\n')
+
+
+def sweep(name, pool):
+    runs = stored(name)
+    done = [run["recipe"] for run in runs]
+    missing = [recipe for recipe in SWEEPS[name][1] if recipe not in done]
+    print(f"{name}: {len(done)} runs are stored, {len(missing)} to make", flush=True)
+    for future in as_completed([pool.submit(execute, name, recipe) for recipe in missing]):
+        runs.append(future.result())
+        store(name, runs)
+        print(f"{name}: {runs[-1]['recipe']}, {runs[-1]['made']['seconds']} s", flush=True)
+
+
+if __name__ == "__main__":
+    os.environ["OMP_NUM_THREADS"] = "1"
+    with ProcessPoolExecutor(CORES) as pool:
+        try:
+            for name in SWEEPS:
+                sweep(name, pool)
+        except KeyboardInterrupt:
+            pool.shutdown(cancel_futures=True)
+            sys.exit("Stopped. What is finished is stored; the next `make sweep` goes on from here.")
