@@ -76,7 +76,7 @@ VERBS_WITHOUT_OBJECT = {
 ADVERBS = {"often": "souvent", "always": "toujours"}
 PREPOSITIONS = {"in": "dans", "behind": "derrière", "with": "avec"}
 CONJUNCTIONS = {"and": "et", "but": "mais", "when": "quand"}
-LONGEST = 3  # clauses
+LONGEST = 2  # clauses
 
 
 class Pair(NamedTuple):
@@ -194,7 +194,7 @@ def is_held_out(adjective, noun):
 
 
 def pairs(count, seed, held_out=False, clauses=None):
-    """A list of `count` random `Pair`s of one to three clauses, or of the given number of them.
+    """A list of `count` random `Pair`s of one or two clauses, or of the given number of them.
 
     Without held_out, no sentence has a held-out combination of adjective and noun; with it,
     every one has. Raises ValueError for a count below 1 or a number of clauses out of range.

@@ -351,6 +351,37 @@ def unmasked_copier(hidden_size, seed, cell="GRU"):
     return attention_copier(hidden_size, seed, cell, Unmasked)
 
 
+@torch.no_grad()
+def copied_beside(model, length, width, count=500):
+    """Which strings of `length` digits are copied in a batch padded to `width` -> (count,)."""
+    strings = digit_strings(count, length, length, torch.Generator().manual_seed(1000 + length))
+    padded = F.pad(strings, (0, width - length), value=PAD)
+    return exact_sequence(generate(model, padded, limit=length + 1).tokens, strings)
+
+
+def vocabulary(sentences):
+    """The `Vocabulary` of all words in the sentences, in alphabetical order."""
+    return Vocabulary(sorted({word for sentence in sentences for word in sentence}))
+
+
+class BidirectionalEncoder(Encoder):
+    """A second GRU reads from the end; each state is the pair of both. Bahdanau et al. (2015).
+
+    source (B, S), mask (B, S) -> `Memory` with states (B, S, 2 H); the final states of both
+    directions are mapped to one of H numbers.
+    """
+
+    def __init__(self, vocabulary_size, embedding_size, hidden_size):
+        super().__init__(vocabulary_size, embedding_size, hidden_size)
+        self.rnn = nn.GRU(embedding_size, hidden_size, batch_first=True, bidirectional=True)
+        self.bridge = nn.Linear(2 * hidden_size, hidden_size)
+
+    def read(self, vectors, mask):
+        memory = super().read(vectors, mask)
+        both = torch.cat(tuple(memory.final), dim=-1)  # (B, 2 H)
+        return memory._replace(final=self.bridge(both).tanh()[None])
+
+
 class ScaledDotScore(DotScore):
     """The dot product divided by the root of its length. Vaswani et al. (2017), section 3.2.1."""
 
@@ -375,19 +406,51 @@ class AdditiveScore(nn.Module):
         return self.score(pairs.tanh())[..., 0]
 
 
-class BidirectionalEncoder(Encoder):
-    """A second GRU reads from the end; each state is the pair of both. Bahdanau et al. (2015).
+def translator(english, french, seed, encoder=BidirectionalEncoder, score=DotScore):
+    """A fresh translating model with states of 64; without attention if score is None."""
+    torch.manual_seed(seed)
+    reader = encoder(len(english), 64, 64)
+    sizes = len(french), 64, 64
+    if score is None:
+        return Seq2Seq(reader, Decoder(*sizes))
+    memory_size = 128 if encoder is BidirectionalEncoder else 64
+    return Seq2Seq(reader, AttentionDecoder(*sizes, memory_size, score))
 
-    source (B, S), mask (B, S) -> `Memory` with states (B, S, 2 H); the final states of both
-    directions are mapped to one of H numbers.
+
+def translation_batches(english, french, pairs, seed, batch_size=64):
+    """Endless batches (source, labels) of the pairs, in a new random order each time round."""
+    generator = torch.Generator().manual_seed(seed)
+    while True:
+        for rows in torch.randperm(len(pairs), generator=generator).split(batch_size):
+            batch = [pairs[row] for row in rows]
+            yield (
+                english.encode([p.english for p in batch]),
+                french.encode([p.french for p in batch]),
+            )
+
+
+@torch.no_grad()
+def alignments(model, pairs, source, labels):
+    """One matrix (T, S) for each pair: 1 at the English word with the largest weight, else 0.
+
+    The model is teacher-forced with the labels (B, T); the row of END is left out.
     """
+    weights = model.decoder(teacher_forcing(labels)[0], model.encode(source))[2]
+    links = F.one_hot(weights.argmax(dim=2), weights.shape[2]).float()
+    return [links[row, : len(p.french), : len(p.english)] for row, p in enumerate(pairs)]
 
-    def __init__(self, vocabulary_size, embedding_size, hidden_size):
-        super().__init__(vocabulary_size, embedding_size, hidden_size)
-        self.rnn = nn.GRU(embedding_size, hidden_size, batch_first=True, bidirectional=True)
-        self.bridge = nn.Linear(2 * hidden_size, hidden_size)
 
-    def read(self, vectors, mask):
-        memory = super().read(vectors, mask)
-        both = torch.cat(tuple(memory.final), dim=-1)  # (B, 2 H)
-        return memory._replace(final=self.bridge(both).tanh()[None])
+def alignment_error_rate(pairs, alignments):
+    """AER of Och and Ney (2003) over all pairs: 0 is perfect, 1 is all wrong.
+
+    alignments: for each pair a matrix (T, S), whose row holds the share of a French word's link
+    that falls on each English word. Raises ValueError for no pairs.
+    """
+    if not len(pairs):
+        raise ValueError("there are no pairs: an alignment error rate needs at least one")
+    hits = words = 0
+    for pair, alignment in zip(pairs, alignments, strict=True):
+        for shares, sure, possible in zip(alignment, pair.sure, pair.possible, strict=True):
+            hits += (shares[sure] + shares[list(possible)].sum()).item()
+            words += 1
+    return 1 - hits / (2 * words)

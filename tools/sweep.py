@@ -16,6 +16,7 @@ import cpuinfo
 import numpy as np
 import torch
 
+import grammar
 import seq2seq
 from code_hash import code_hash
 from execute import CORES
@@ -25,6 +26,7 @@ from lessons import ROOT
 RESULTS = ROOT / "data" / "results"
 SEEDS = (0, 1, 2)
 STEPS = 2000
+TRANSLATION_STEPS = 1500
 
 
 def copy(model, cell, hidden_size, seed):
@@ -42,8 +44,49 @@ def copy(model, cell, hidden_size, seed):
     }
 
 
+def padding(model, hidden_size, seed):
+    """Train a copying model; exact copies of 5 digits in batches padded to several widths."""
+    network = getattr(seq2seq, model)(hidden_size, seed)
+    seq2seq.train(network, seq2seq.copy_batches(seed), STEPS)
+    copied = {width: seq2seq.copied_beside(network, 5, width) for width in (5, 6, 8, 10, 20, 40)}
+    return {"beside": {width: 100 * exact.float().mean().item() for width, exact in copied.items()}}
+
+
+def translation(encoder, score, seed):
+    """Train a translating model; exact translations, and alignment error rates if it has any."""
+    corpus = grammar.pairs(20_000, seed=0)
+    english = seq2seq.vocabulary(pair.english for pair in corpus)
+    french = seq2seq.vocabulary(pair.french for pair in corpus)
+    network = seq2seq.translator(
+        english, french, seed, getattr(seq2seq, encoder), score and getattr(seq2seq, score)
+    )
+    batches = seq2seq.translation_batches(english, french, corpus, seed)
+    losses = seq2seq.train(network, batches, TRANSLATION_STEPS)
+
+    pairs = grammar.pairs(1_000, seed=1, held_out=True)
+    source = english.encode([pair.english for pair in pairs])
+    labels = french.encode([pair.french for pair in pairs])
+    written = seq2seq.generate(network, source, limit=labels.shape[1] + 1)
+    exact = seq2seq.exact_sequence(written.tokens, labels)
+    measured = {
+        "parameters": sum(p.numel() for p in network.parameters()),
+        "loss": sum(losses[-100:]) / 100,
+        "exact": 100 * exact.float().mean().item(),
+    }
+    if score:
+        found = seq2seq.alignments(network, pairs, source, labels)
+        right = exact.nonzero()[:, 0].tolist()
+        measured["aer"] = seq2seq.alignment_error_rate(pairs, found)
+        if right:
+            measured["aer_of_exact"] = seq2seq.alignment_error_rate(
+                [pairs[row] for row in right], [found[row] for row in right]
+            )
+    return measured
+
+
 COPIERS = [
     ("copier", "GRU", 64),
+    ("attention_copier", "GRU", 64),
     ("copier", "GRU", 128),
     ("reversed_copier", "GRU", 128),
     ("reversed_copier", "GRU", 64),
@@ -51,12 +94,32 @@ COPIERS = [
     ("copier", "LSTM", 64),
     ("copier", "GRU", 256),
 ]
+TRANSLATORS = [
+    ("Encoder", None),
+    ("BidirectionalEncoder", None),
+    ("Encoder", "DotScore"),
+    ("BidirectionalEncoder", "DotScore"),
+    ("BidirectionalEncoder", "ScaledDotScore"),
+    ("BidirectionalEncoder", "AdditiveScore"),
+]
 SWEEPS = {
     "copy": (
         copy,
         [
             {"model": model, "cell": cell, "hidden_size": size, "seed": seed}
             for model, cell, size in COPIERS
+            for seed in SEEDS
+        ],
+    ),
+    "padding": (
+        padding,
+        [{"model": "unmasked_copier", "hidden_size": 64, "seed": seed} for seed in SEEDS],
+    ),
+    "translation": (
+        translation,
+        [
+            {"encoder": encoder, "score": score, "seed": seed}
+            for encoder, score in TRANSLATORS
             for seed in SEEDS
         ],
     ),
@@ -133,8 +196,8 @@ if __name__ == "__main__":
     os.environ["OMP_NUM_THREADS"] = "1"
     with ProcessPoolExecutor(CORES) as pool:
         try:
-            for name in SWEEPS:
+            for name in sys.argv[1:] or SWEEPS:
                 sweep(name, pool)
         except KeyboardInterrupt:
             pool.shutdown(cancel_futures=True)
-            sys.exit("Stopped. What is finished is stored; the next `make sweep` goes on from here.")
+            sys.exit("Stopped. What is finished is stored; `make sweep` goes on from there.")
