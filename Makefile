@@ -6,7 +6,7 @@ BIN := .venv/bin/python
 CHECK := OMP_NUM_THREADS=1 PYTHONPATH=tests $(BIN) -m pytest -p nbval_numbers --nbval --nbval-current-env \
 	-n auto --dist loadfile --no-loadscope-reorder --no-header -q
 
-.PHONY: help run test check lab update export spread clean
+.PHONY: help run test check lab update export sweep spread clean
 
 help:
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-20s %s\n", $$1, $$2}' Makefile
@@ -30,6 +30,9 @@ update: .venv/ready ## author: refresh the stored outputs and what the README ta
 
 export: .venv/ready ## author: write the modules that lessons hand to each other
 	@$(BIN) tools/export.py
+
+sweep: .venv/ready ## author: the many training runs whose results lessons quote, into data/results/
+	@PYTHONPATH=notebooks $(BIN) tools/sweep.py
 
 spread: .venv/ready ## author: how far a lesson's numbers move between conditions: make spread LESSON=02
 	@PYTHONPATH=tests $(BIN) tools/spread.py "$(LESSON)"

@@ -407,13 +407,13 @@ class AdditiveScore(nn.Module):
 
 
 def translator(english, french, seed, encoder=BidirectionalEncoder, score=DotScore):
-    """A fresh translating model with states of 64; without attention if score is None."""
+    """A fresh translating model with states of 128; without attention if score is None."""
     torch.manual_seed(seed)
-    reader = encoder(len(english), 64, 64)
-    sizes = len(french), 64, 64
+    reader = encoder(len(english), 64, 128)
+    sizes = len(french), 64, 128
     if score is None:
         return Seq2Seq(reader, Decoder(*sizes))
-    memory_size = 128 if encoder is BidirectionalEncoder else 64
+    memory_size = 256 if encoder is BidirectionalEncoder else 128
     return Seq2Seq(reader, AttentionDecoder(*sizes, memory_size, score))
 
 

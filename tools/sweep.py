@@ -5,7 +5,6 @@ now, are not made again: the sweep can be stopped and goes on from there. One ru
 """
 
 import json
-import os
 import platform
 import sys
 import time
@@ -26,7 +25,8 @@ from lessons import ROOT
 RESULTS = ROOT / "data" / "results"
 SEEDS = (0, 1, 2)
 STEPS = 2000
-TRANSLATION_STEPS = 1500
+TRANSLATION_STEPS = 1000
+TRANSLATION_LENGTHS = [(1, 7), (8, 11), (12, 15), (16, 30)]  # English words
 
 
 def copy(model, cell, hidden_size, seed):
@@ -68,10 +68,12 @@ def translation(encoder, score, seed):
     labels = french.encode([pair.french for pair in pairs])
     written = seq2seq.generate(network, source, limit=labels.shape[1] + 1)
     exact = seq2seq.exact_sequence(written.tokens, labels)
+    lengths = seq2seq.padding_mask(source).sum(dim=1)
+    parts = [exact[(lengths >= low) & (lengths <= high)] for low, high in TRANSLATION_LENGTHS]
     measured = {
-        "parameters": sum(p.numel() for p in network.parameters()),
         "loss": sum(losses[-100:]) / 100,
         "exact": 100 * exact.float().mean().item(),
+        "exact_by_length": [100 * part.float().mean().item() for part in parts],
     }
     if score:
         found = seq2seq.alignments(network, pairs, source, labels)
@@ -193,7 +195,6 @@ def sweep(name, pool):
 
 
 if __name__ == "__main__":
-    os.environ["OMP_NUM_THREADS"] = "1"
     with ProcessPoolExecutor(CORES) as pool:
         try:
             for name in sys.argv[1:] or SWEEPS:
