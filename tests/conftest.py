@@ -3,8 +3,24 @@
 import shutil
 
 import pytest
+import torch
 
 import lessons
+
+
+@pytest.fixture(params=lessons.lesson_paths(), ids=lambda path: path.stem)
+def path(request):
+    return request.param
+
+
+@pytest.fixture
+def notebook(path):
+    return lessons.read(path)
+
+
+@pytest.fixture
+def code(notebook):
+    return lessons.code_cells(notebook)
 
 
 @pytest.fixture
@@ -16,3 +32,11 @@ def project(tmp_path):
     shutil.copy(lessons.ROOT / "constraints.txt", root)
     (root / "notebooks").mkdir()
     return root
+
+
+@pytest.fixture(scope="module")
+def one_thread():
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)

@@ -20,21 +20,6 @@ LINK = re.compile(r"\[[^\]]*\]\(([^)]*)\)")
 LONGEST_CELL = 36
 
 
-@pytest.fixture(params=lessons.lesson_paths(), ids=lambda path: path.stem)
-def path(request):
-    return request.param
-
-
-@pytest.fixture
-def notebook(path):
-    return lessons.read(path)
-
-
-@pytest.fixture
-def code(notebook):
-    return lessons.code_cells(notebook)
-
-
 @pytest.fixture
 def prose(notebook):
     return [cell.source for cell in notebook.cells if cell.cell_type == "markdown"]

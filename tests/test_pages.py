@@ -25,19 +25,9 @@ def soups(site):
     return {name: BeautifulSoup(text, "html.parser") for name, text in site.items()}
 
 
-@pytest.fixture(params=lessons.lesson_paths(), ids=lambda path: path.stem)
-def path(request):
-    return request.param
-
-
 @pytest.fixture
 def page(path, soups):
     return soups[f"{path.stem}.html"]
-
-
-@pytest.fixture
-def code(path):
-    return lessons.code_cells(lessons.read(path))
 
 
 def test_there_is_a_page_a_lesson_and_an_index(site):

@@ -24,20 +24,14 @@ from reader import (
     train,
 )
 
+pytestmark = pytest.mark.usefixtures("one_thread")
+
 IMAGE, PATCH = (8, 24), 4
 PATCHES = 12
 WIDTH, HEADS = 16, 2
 MAX_TOKENS = 4
 
 both_norms = pytest.mark.parametrize("norm_first", [False, True], ids=["post-norm", "pre-norm"])
-
-
-@pytest.fixture(autouse=True, scope="module")
-def _one_thread():
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
 
 
 @pytest.fixture(autouse=True)
