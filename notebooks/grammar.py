@@ -76,7 +76,7 @@ VERBS_WITHOUT_OBJECT = {
 ADVERBS = {"often": "souvent", "always": "toujours"}
 PREPOSITIONS = {"in": "dans", "behind": "derrière", "with": "avec"}
 CONJUNCTIONS = {"and": "et", "but": "mais", "when": "quand"}
-LONGEST = 2  # clauses
+MOST_CLAUSES = 2  # clauses
 
 
 class Pair(NamedTuple):
@@ -201,13 +201,13 @@ def pairs(count, seed, held_out=False, clauses=None):
     """
     if count < 1:
         raise ValueError(f"count is {count}: ask for at least one pair")
-    if clauses is not None and not 1 <= clauses <= LONGEST:
-        raise ValueError(f"clauses is {clauses}: a sentence has 1 to {LONGEST}")
+    if clauses is not None and not 1 <= clauses <= MOST_CLAUSES:
+        raise ValueError(f"clauses is {clauses}: a sentence has 1 to {MOST_CLAUSES}")
     generator = random.Random(seed)
     found = []
     while len(found) < count:
         writer = Writer(generator)
-        pair = writer.sentence(clauses or 1 + int(generator.random() * LONGEST))
+        pair = writer.sentence(clauses or 1 + int(generator.random() * MOST_CLAUSES))
         if any(is_held_out(*described) for described in writer.described) == held_out:
             found.append(pair)
     return found

@@ -2,7 +2,7 @@
 
     import results
 
-    runs = results.load("copy", model="fixed", hidden_size=64)
+    runs = results.load("copy", model="copier", hidden_size=64)
 
 Written by hand: the lessons use it, none teaches it.
 """

@@ -28,8 +28,10 @@ class Vocabulary:
     def encode(self, sentences):
         """Sentences, each a sequence of words -> tokens (B, S), PAD after the shorter ones.
 
-        Raises ValueError for an empty sentence or a word that is not in the vocabulary.
+        Raises ValueError for no sentence, an empty one, or a word that is not in the vocabulary.
         """
+        if not len(sentences):
+            raise ValueError("there are no sentences: give at least one")
         for number, sentence in enumerate(sentences):
             if not len(sentence):
                 raise ValueError(f"sentence {number} is empty: give it at least one word")
@@ -67,7 +69,8 @@ class Encoder(nn.Module):
     """Reads sentences from left to right. Sutskever et al. (2014), Cho et al. (2014).
 
     source (B, S), mask (B, S) with True for a real token -> `Memory`. cell: "RNN", "GRU", "LSTM".
-    Raises ValueError for a mask of another shape or a sentence without a real token.
+    Raises ValueError for a mask of another shape, a sentence without a real token, or a real
+    token behind padding.
     """
 
     def __init__(self, vocabulary_size, embedding_size, hidden_size, cell="GRU"):
@@ -80,6 +83,8 @@ class Encoder(nn.Module):
         if mask.shape != vectors.shape[:2]:
             given, needed = tuple(mask.shape), tuple(vectors.shape[:2])
             raise ValueError(f"the mask has shape {given}, the tokens {needed}: make them agree")
+        if (mask[:, 1:] > mask[:, :-1]).any():
+            raise ValueError("the mask has a real token behind padding: padding comes last")
         lengths = mask.sum(dim=1).cpu()
         if not lengths.all():
             raise ValueError(
@@ -132,7 +137,7 @@ def teacher_forcing(labels):
 
     Inputs: START, then the labels. Targets: the labels, then END, each row at its own end.
     """
-    edge = torch.full_like(labels[:, :1], PAD)
+    edge = labels.new_full((len(labels), 1), PAD)
     inputs = torch.cat([edge + START, labels], dim=1)
     targets = torch.cat([labels, edge], dim=1)
     return inputs, targets.scatter(1, padding_mask(labels).sum(dim=1, keepdim=True), END)
@@ -320,8 +325,16 @@ class AttentionDecoder(Decoder):
     weights (B, T, S). score: a class such as `DotScore`. Luong et al. (2015), section 3.1.
     """
 
-    def __init__(self, vocabulary_size, embedding_size, hidden_size, memory_size, score=DotScore):
-        super().__init__(vocabulary_size, embedding_size, hidden_size)
+    def __init__(
+        self,
+        vocabulary_size,
+        embedding_size,
+        hidden_size,
+        memory_size,
+        score=DotScore,
+        cell="GRU",
+    ):
+        super().__init__(vocabulary_size, embedding_size, hidden_size, cell)
         self.score = score(hidden_size, memory_size)
         self.head = nn.Linear(hidden_size + memory_size, vocabulary_size)
 
@@ -336,7 +349,8 @@ def attention_copier(hidden_size, seed, cell="GRU", family=Seq2Seq):
     """The `copier` with attention: the same encoder with the same first weights."""
     torch.manual_seed(seed)
     sizes = len(DIGITS), 64, hidden_size
-    return family(Encoder(*sizes, cell), AttentionDecoder(*sizes, memory_size=hidden_size))
+    encoder = Encoder(*sizes, cell)
+    return family(encoder, AttentionDecoder(*sizes, memory_size=hidden_size, cell=cell))
 
 
 class Unmasked(Seq2Seq):

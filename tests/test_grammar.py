@@ -11,7 +11,7 @@ from grammar import (
     ADVERBS,
     COLOURS,
     CONJUNCTIONS,
-    LONGEST,
+    MOST_CLAUSES,
     NOUNS,
     OBJECTS,
     PLURAL_ARTICLES,
@@ -303,12 +303,12 @@ def test_the_two_languages_differ_in_length(corpus):
 
 def test_sentences_have_one_clause_or_more(training):
     counts = Counter(len(french_clauses(pair)) for pair in training)
-    assert counts.keys() == set(range(1, LONGEST + 1))
+    assert counts.keys() == set(range(1, MOST_CLAUSES + 1))
     assert min(counts.values()) > 100
 
 
 @pytest.mark.parametrize("held_out", [False, True])
-@pytest.mark.parametrize("number", range(1, LONGEST + 1))
+@pytest.mark.parametrize("number", range(1, MOST_CLAUSES + 1))
 def test_sentences_have_the_number_of_clauses_asked_for(number, held_out):
     for pair in pairs(50, seed=2, held_out=held_out, clauses=number):
         assert len(french_clauses(pair)) == len(english_clauses(pair)) == number
@@ -364,7 +364,9 @@ def test_fewer_than_one_pair_is_refused(count):
         pairs(count, seed=0)
 
 
-@pytest.mark.parametrize("number", [0, -1, LONGEST + 1])
+@pytest.mark.parametrize("number", [0, -1, MOST_CLAUSES + 1])
 def test_a_number_of_clauses_out_of_range_is_refused(number):
-    with pytest.raises(ValueError, match=f"clauses is {number}: a sentence has 1 to {LONGEST}"):
+    with pytest.raises(
+        ValueError, match=f"clauses is {number}: a sentence has 1 to {MOST_CLAUSES}"
+    ):
         pairs(1, seed=0, clauses=number)

@@ -5,7 +5,6 @@ import os
 import signal
 import subprocess
 import sys
-from concurrent.futures import Future
 from datetime import UTC, datetime
 
 import pytest
@@ -117,6 +116,20 @@ def test_a_change_of_what_is_used_however_far_away_changes_the_hash(edit, old, n
 
 
 @pytest.mark.usefixtures("module")
+def test_a_constant_assigned_with_others_counts(edit):
+    edit("SCALE = 2", "SCALE, OTHER = 2, 1")
+    before = hash_of("measure")
+    edit("SCALE, OTHER = 2, 1", "SCALE, OTHER = 1, 2")
+    assert hash_of("measure") != before
+
+
+def test_a_name_that_two_modules_define_is_an_error_that_says_so(module, monkeypatch):
+    monkeypatch.setattr(code_hash, "MODULES", [module, module])
+    with pytest.raises(ValueError, match=r"module\.py defines SCALE a second time: rename"):
+        hash_of("measure")
+
+
+@pytest.mark.usefixtures("module")
 def test_a_change_behind_a_named_definition_changes_the_hash(edit):
     before = hash_of("measure"), hash_of("measure", "UNUSED")
     edit("UNUSED = 5", "UNUSED = 6")
@@ -146,17 +159,17 @@ def test_the_hash_of_a_run_of_the_project_covers_its_model_its_cells_and_its_tra
 
 
 class Now:
-    """A pool whose runs are made when they are asked for, up to `capacity` of them."""
+    """A pool that makes its runs one after the other, and is interrupted after `capacity`."""
 
     def __init__(self, capacity=100):
         self.capacity = capacity
 
-    def submit(self, function, *arguments):
-        future = Future()
-        if self.capacity > 0:
+    def imap_unordered(self, function, items):
+        for item in items:
+            if not self.capacity:
+                raise KeyboardInterrupt
             self.capacity -= 1
-            future.set_result(function(*arguments))
-        return future
+            yield function(item)
 
 
 @pytest.fixture
@@ -187,7 +200,7 @@ def runs():
 
 
 def swept():
-    sweep.sweep("fake", Now())
+    sweep.sweep("fake", sweep.to_make("fake"), Now())
 
 
 def test_every_recipe_is_made_once_and_stored_in_order(made):
@@ -274,15 +287,26 @@ def test_a_changed_recipe_is_made_and_the_old_one_no_longer_stored(made, monkeyp
     assert [run["recipe"] for run in runs()] == recipes
 
 
-def test_a_run_is_stored_as_soon_as_it_is_finished(made, monkeypatch):
-    def interrupted(futures):
-        finished = [future for future in futures if future.done()]
-        yield from finished
-        raise KeyboardInterrupt
+@pytest.mark.usefixtures("made")
+def test_a_run_carries_the_code_that_it_was_planned_with(edit):
+    planned, before = sweep.to_make("fake"), hash_of("measure")
+    edit("SCALE = 2", "SCALE = 3")
+    sweep.sweep("fake", planned, Now())
+    assert {run["code"] for run in runs()} == {before}
 
-    monkeypatch.setattr(sweep, "as_completed", interrupted)
+
+def test_a_recipe_that_is_taken_out_is_no_longer_stored(made, monkeypatch):
+    swept()
+    measure, recipes = sweep.SWEEPS["fake"]
+    monkeypatch.setattr(sweep, "SWEEPS", {"fake": (measure, recipes[:2])})
+    swept()
+    assert seeds(run["recipe"] for run in runs()) == [0, 1]
+
+
+@pytest.mark.usefixtures("made")
+def test_a_run_is_stored_as_soon_as_it_is_finished():
     with pytest.raises(KeyboardInterrupt):
-        sweep.sweep("fake", Now(capacity=2))
+        sweep.sweep("fake", sweep.to_make("fake"), Now(capacity=2))
     assert seeds(run["recipe"] for run in runs()) == [0, 1]
 
 
@@ -300,7 +324,8 @@ def measure(seed):
     return {"accuracy": 1.0}
 
 
-SWEEPS = {"fake": (measure, RECIPES), "other": (measure, RECIPES)}
+SWEEPS.clear()
+SWEEPS.update(fake=(measure, RECIPES), other=(measure, RECIPES))
 
 
 """
@@ -352,8 +377,8 @@ def test_an_interrupt_keeps_what_is_finished_and_the_next_sweep_goes_on_from_the
     assert process.stdout.readline() == "fake: 0 runs are stored, 8 to make\n"
     assert process.stdout.readline() == "fake: {'seed': 0}, 0 s\n"
     os.killpg(process.pid, signal.SIGINT)
-    (project / "slow").unlink()
     _, err = process.communicate(timeout=60)
+    (project / "slow").unlink()
     assert process.returncode == 1
     assert "Stopped. What is finished is stored; `make sweep` goes on from there." in err
     assert seeds_in(stored) == [0]
@@ -369,3 +394,8 @@ def test_the_sweeps_that_are_named_are_made_and_no_others(project, start):
     out, _ = start("other").communicate(timeout=60)
     assert out.startswith("other: 0 runs are stored, 8 to make\n")
     assert [path.name for path in (project / "data" / "results").iterdir()] == ["other.json"]
+
+
+def test_a_sweep_that_is_not_there_is_an_error_that_lists_those_that_are(start):
+    _, err = start("typo").communicate(timeout=60)
+    assert "no sweep 'typo'; there are fake, other" in err

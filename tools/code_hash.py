@@ -9,40 +9,59 @@ MODULES = [NOTEBOOKS / "grammar.py", NOTEBOOKS / "seq2seq.py", ROOT / "tools" / 
 DOCUMENTED = (ast.FunctionDef, ast.ClassDef)
 
 
+def names(node):
+    """The names that a statement at the top level of a module defines."""
+    if isinstance(node, DOCUMENTED):
+        return [node.name]
+    targets = node.targets if isinstance(node, ast.Assign) else []
+    return [n.id for target in targets for n in ast.walk(target) if isinstance(n, ast.Name)]
+
+
 def definitions():
-    """{name: node} of all functions, classes and constants at the top level of the modules."""
+    """{name: node} of all functions, classes and constants at the top level of the modules.
+
+    Raises ValueError for a name that two of them define.
+    """
     found = {}
     for path in MODULES:
         for node in ast.parse(path.read_text("utf-8")).body:
-            if isinstance(node, DOCUMENTED):
-                found[node.name] = node
-            elif isinstance(node, ast.Assign):
-                found.update({ast.unparse(target): node for target in node.targets})
+            for name in names(node):
+                if name in found:
+                    raise ValueError(
+                        f"{path.name} defines {name} a second time: rename one of them"
+                    )
+                found[name] = node
     return found
 
 
-def without_docstrings(node):
-    for inner in ast.walk(node):
-        if isinstance(inner, DOCUMENTED) and ast.get_docstring(inner) is not None:
-            inner.body = inner.body[1:] or [ast.Pass()]
-    return ast.unparse(node)
+def content(node):
+    """A node as nested tuples, without docstrings and places, the same in all Pythons."""
+    if isinstance(node, list):
+        return [content(item) for item in node]
+    if not isinstance(node, ast.AST):
+        return node
+    fields = dict(ast.iter_fields(node))
+    if isinstance(node, DOCUMENTED) and ast.get_docstring(node) is not None:
+        fields["body"] = node.body[1:]
+    filled = {name: value for name, value in fields.items() if value not in (None, [])}
+    return type(node).__name__, *((name, content(value)) for name, value in filled.items())
 
 
-def code_hash(*names):
+def code_hash(*entries):
     """SHA-256 of the definitions of these names and of every definition that they lead to.
 
     Comments, docstrings and layout do not count. A name counts wherever it is mentioned, also as
     an attribute, so that a hash may change too often but not too seldom.
     """
     known = definitions()
-    used, waiting = {}, list(names)
+    used, waiting = {}, list(entries)
     while waiting:
         name = waiting.pop()
         if name in known and name not in used:
-            used[name] = without_docstrings(known[name])
+            used[name] = content(known[name])
             for node in ast.walk(known[name]):
                 if isinstance(node, ast.Name):
                     waiting.append(node.id)
                 elif isinstance(node, ast.Attribute):
                     waiting.append(node.attr)
-    return hashlib.sha256("\n".join(f"{n}: {used[n]}" for n in sorted(used)).encode()).hexdigest()
+    return hashlib.sha256(repr(sorted(used.items())).encode()).hexdigest()

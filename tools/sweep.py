@@ -4,12 +4,15 @@ A run is a recipe, a dict with a seed. Runs that are stored already, made by the
 now, are not made again: the sweep can be stopped and goes on from there. One run a core.
 """
 
+import argparse
 import json
 import platform
+import signal
 import sys
 import time
-from concurrent.futures import ProcessPoolExecutor, as_completed
 from datetime import UTC, datetime
+from functools import cache, partial
+from multiprocessing import Pool
 
 import cpuinfo
 import numpy as np
@@ -129,7 +132,7 @@ SWEEPS = {
 
 
 def rounded(value):
-    """The same lists and dicts with numbers of four significant digits."""
+    """The same lists and dicts, with numbers of four significant digits."""
     if isinstance(value, dict):
         return {key: rounded(item) for key, item in value.items()}
     if isinstance(value, list):
@@ -137,11 +140,16 @@ def rounded(value):
     return float(f"{value:.4g}")
 
 
+@cache
+def processor():
+    return cpuinfo.get_cpu_info().get("brand_raw", platform.machine())
+
+
 def made(seconds):
     return {
         "date": f"{datetime.now(UTC):%Y-%m-%d}",
         "seconds": round(seconds),
-        "machine": cpuinfo.get_cpu_info().get("brand_raw", platform.machine()),
+        "machine": processor(),
         "python": platform.python_version(),
         "torch": torch.__version__,
         "numpy": np.__version__,
@@ -153,14 +161,14 @@ def run_hash(function, recipe):
     return code_hash(function.__name__, *(v for v in recipe.values() if isinstance(v, str)))
 
 
-def execute(name, recipe):
-    """One run, on one thread: what is stored of it."""
+def execute(name, planned):
+    """One run, on one thread: what is stored of it. planned: its recipe and its code's hash."""
+    recipe, code = planned
     torch.set_num_threads(1)
     function, _ = SWEEPS[name]
     start = time.monotonic()
     measured = rounded(function(**recipe))
-    seconds = time.monotonic() - start
-    return {"recipe": recipe, "code": run_hash(function, recipe), "made": made(seconds), **measured}
+    return {"recipe": recipe, "code": code, "made": made(time.monotonic() - start), **measured}
 
 
 def stored(name):
@@ -183,22 +191,34 @@ def store(name, runs):
     write_atomically(RESULTS / f"{name}.json", f'{{"runs": [\n{text}\n]}}\n')
 
 
-def sweep(name, pool):
+def to_make(name):
+    """The recipes without a stored run of today's code, each with the hash of that code."""
+    function, recipes = SWEEPS[name]
+    done = [run["recipe"] for run in stored(name)]
+    return [(recipe, run_hash(function, recipe)) for recipe in recipes if recipe not in done]
+
+
+def sweep(name, planned, pool):
+    """Make the planned runs and store each when it is finished; runs of other code are dropped."""
     runs = stored(name)
-    done = [run["recipe"] for run in runs]
-    missing = [recipe for recipe in SWEEPS[name][1] if recipe not in done]
-    print(f"{name}: {len(done)} runs are stored, {len(missing)} to make", flush=True)
-    for future in as_completed([pool.submit(execute, name, recipe) for recipe in missing]):
-        runs.append(future.result())
+    store(name, runs)
+    print(f"{name}: {len(runs)} runs are stored, {len(planned)} to make", flush=True)
+    for run in pool.imap_unordered(partial(execute, name), planned):
+        runs.append(run)
         store(name, runs)
-        print(f"{name}: {runs[-1]['recipe']}, {runs[-1]['made']['seconds']} s", flush=True)
+        print(f"{name}: {run['recipe']}, {run['made']['seconds']} s", flush=True)
 
 
 if __name__ == "__main__":
-    with ProcessPoolExecutor(CORES) as pool:
-        try:
-            for name in sys.argv[1:] or SWEEPS:
-                sweep(name, pool)
-        except KeyboardInterrupt:
-            pool.shutdown(cancel_futures=True)
-            sys.exit("Stopped. What is finished is stored; `make sweep` goes on from there.")
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("names", nargs="*", help=f"of {', '.join(SWEEPS)}; all if none is named")
+    names = parser.parse_args().names or list(SWEEPS)
+    if unknown := [name for name in names if name not in SWEEPS]:
+        parser.error(f"no sweep {unknown[0]!r}; there are {', '.join(SWEEPS)}")
+    plan = {name: to_make(name) for name in names}  # hashed before a run, as it was imported
+    try:
+        with Pool(CORES, signal.signal, (signal.SIGINT, signal.SIG_IGN)) as pool:
+            for name, planned in plan.items():
+                sweep(name, planned, pool)
+    except KeyboardInterrupt:
+        sys.exit("Stopped. What is finished is stored; `make sweep` goes on from there.")
