@@ -188,6 +188,11 @@ def test_an_empty_sentence_is_refused():
         DIGITS.encode(["12", ""])
 
 
+def test_no_sentence_is_refused():
+    with pytest.raises(ValueError, match="there are no sentences: give at least one"):
+        DIGITS.encode([])
+
+
 def test_an_unknown_word_is_named_with_its_sentence():
     with pytest.raises(ValueError, match="'chien' in sentence 1 is not among the 2 words"):
         Vocabulary(["le", "chat"]).encode([["chat"], ["le", "chien", "chat"]])
@@ -295,6 +300,11 @@ def test_a_sentence_of_padding_alone_is_refused(encoder, source):
     source[1] = PAD
     with pytest.raises(ValueError, match="sentence 1 has length 0: give it at least one token"):
         encoder(source, padding_mask(source))
+
+
+def test_a_real_token_behind_padding_is_refused(encoder, source):
+    with pytest.raises(ValueError, match="a real token behind padding: padding comes last"):
+        encoder(source, padding_mask(source).flip(1))
 
 
 # What the decoder looks at
@@ -462,8 +472,10 @@ def test_both_decoders_can_share_one_encoder(source, inputs):
 
 
 @pytest.mark.parametrize("cell", CELLS)
-def test_a_copier_has_the_cell_it_is_asked_for_on_both_sides(cell):
-    model = copier(HIDDEN, seed=0, cell=cell)
+@pytest.mark.parametrize("build", [copier, attention_copier])
+def test_a_copier_has_the_cell_it_is_asked_for_on_both_sides(build, cell, source, inputs):
+    model = build(HIDDEN, seed=0, cell=cell)
+    assert model(source, inputs).isfinite().all()
     assert [type(part.rnn).__name__ for part in (model.encoder, model.decoder)] == [cell, cell]
 
 

@@ -28,6 +28,7 @@ from lessons import ROOT
 RESULTS = ROOT / "data" / "results"
 SEEDS = (0, 1, 2)
 STEPS = 2000
+PADDING_STEPS = 1000
 TRANSLATION_STEPS = 1000
 TRANSLATION_LENGTHS = [(1, 7), (8, 11), (12, 15), (16, 30)]  # English words
 
@@ -50,7 +51,7 @@ def copy(model, cell, hidden_size, seed):
 def padding(model, hidden_size, seed):
     """Train a copying model; exact copies of 5 digits in batches padded to several widths."""
     network = getattr(seq2seq, model)(hidden_size, seed)
-    seq2seq.train(network, seq2seq.copy_batches(seed), STEPS)
+    seq2seq.train(network, seq2seq.copy_batches(seed), PADDING_STEPS)
     copied = {width: seq2seq.copied_beside(network, 5, width) for width in (5, 6, 8, 10, 20, 40)}
     return {"beside": {width: 100 * exact.float().mean().item() for width, exact in copied.items()}}
 
@@ -118,7 +119,7 @@ SWEEPS = {
     ),
     "padding": (
         padding,
-        [{"model": "unmasked_copier", "hidden_size": 64, "seed": seed} for seed in SEEDS],
+        [{"model": "unmasked_copier", "hidden_size": 32, "seed": seed} for seed in SEEDS],
     ),
     "translation": (
         translation,
