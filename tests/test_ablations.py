@@ -10,6 +10,8 @@ from torch import nn
 import lessons
 from reader import END, START, Reader, causal_mask, generate, teacher_forcing
 
+pytestmark = pytest.mark.usefixtures("one_thread")
+
 LESSON = lessons.NOTEBOOKS / "03_take_each_part_away.ipynb"
 CONSTANTS = {"SHAPE", "VARIANTS"}
 
@@ -46,14 +48,6 @@ LACKS = {
 }
 
 each_variant = pytest.mark.parametrize("name", VARIANTS)
-
-
-@pytest.fixture(autouse=True, scope="module")
-def _one_thread():
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
 
 
 def built(name, seed=0):
