@@ -22,8 +22,9 @@ FILE = Path(__file__).resolve().parent.parent / "data" / "mnist.npz"
 FILE_SHA256 = "06af5dfe73b70e3bc1c36439982b18a8d76803db9b544f6fdf838a37fbb01b64"
 SMALL_TRAIN, SMALL_TEST = 6_000, 2_000
 PAD = -100  # F.cross_entropy leaves targets of this value out of the loss
-SIZES = range(20, 29)  # to which `scatter` reduces a digit's square of 28 pixels
-SWAY = 2  # pixels that `scatter` moves a digit up or down at most
+SIZES = range(20, 37)  # in pixels, to which `scatter` brings a digit's square of 28
+INK = 20  # pixels that a digit's ink is wide and high at most, in an image of 28 x 28
+SWAY = 2  # pixels by which `scatter` moves a digit up or down at most
 
 HUB_REPO = "roshbeed/ai-residency-blog-data"
 # Size: (file in HUB_REPO, revision).
@@ -111,24 +112,26 @@ def scatter(images, labels, n, seed, lengths=(1, 2, 3, 4, 5), width=140) -> Numb
     below the middle. A box ends before its right and bottom, and its digit's ink touches all
     four of its sides.
 
-    Raises ValueError for images or labels of another kind, for an image without ink, for n or
-    lengths that are not ints above 0, and for a width that the longest number may not fit into.
+    Raises ValueError for images or labels of another kind, for ink wider or higher than `INK` or
+    none at all, for n or lengths that are not ints above 0, and for a width that the longest
+    number may not fit into.
     """
     _check(images, labels)
     _check_number(n)
     lengths = list(lengths)
     if not lengths or not all(isinstance(length, int) and length > 0 for length in lengths):
         raise ValueError(f"lengths are the numbers' digits: give ints of at least 1, not {lengths}")
-    blank = np.flatnonzero(~images.any(axis=(1, 2)))
-    if len(blank):
-        raise ValueError(f"image {blank[0]} has no ink: leave it out, a number needs digits")
     longest = max(lengths)
-    widest = _span(images, axis=1)[1].max() + 1  # reduced, it can begin and end within a column
-    least = longest * (widest + 1) - 1
+    least = longest * (INK * SIZES[-1] // 28 + 3) - 1  # ink can begin and end within a column
     if width < least:
         raise ValueError(
-            f"{longest} of these digits can need {least} pixels: "
+            f"numbers of {longest} digits can need {least} pixels: "
             f"give a width of at least that, not {width}, or shorter lengths"
+        )
+    reach = np.maximum(_span(images, axis=1)[1], _span(images, axis=2)[1])
+    for i in np.flatnonzero((reach == 0) | (reach > INK))[:1]:
+        raise ValueError(
+            f"image {i} has ink over {reach[i]} pixels: give digits of 1 to {INK}, as MNIST has"
         )
 
     rng = np.random.default_rng(seed)
@@ -136,9 +139,9 @@ def scatter(images, labels, n, seed, lengths=(1, 2, 3, 4, 5), width=140) -> Numb
     used = np.arange(longest) < count[:, None]  # (n, longest)
     picks = rng.integers(len(images), size=(n, longest))[used]  # (all digits,)
     sizes = np.repeat(rng.choice(SIZES, size=n), count)
-    cells = np.zeros((len(picks), 28, 28), np.uint8)
+    cells = np.zeros((len(picks), SIZES[-1], SIZES[-1]), np.uint8)
     for size in SIZES:
-        cells[sizes == size, :size, :size] = _reduced(images[picks[sizes == size]], size)
+        cells[sizes == size, :size, :size] = _resized(images[picks[sizes == size]], size)
 
     (left, wide), (top, high) = _span(cells, axis=1), _span(cells, axis=2)
     x = _layout(rng, wide, used, width)
@@ -158,23 +161,23 @@ def scatter(images, labels, n, seed, lengths=(1, 2, 3, 4, 5), width=140) -> Numb
     return Numbers(pixels, *map(torch.from_numpy, (padded, count, boxes)))
 
 
-def _reduced(images, size):
+def _resized(images, size):
     """Images (N, 28, 28) as (N, size, size), by the mean over what each new pixel covers.
 
-    Rounded up, so that ink stays ink. Every number in between is an integer that float32 holds,
+    Rounded up, so that ink stays ink. Every number on the way is an integer that float32 holds,
     so the result is the same on every machine.
     """
     new, old = 28 * np.arange(size)[:, None], size * np.arange(28)
-    cover = np.minimum(new + 28, old + size) - np.maximum(new, old)  # (size, 28), in 28 * sizeths
+    cover = np.minimum(new + 28, old + size) - np.maximum(new, old)  # (size, 28)
     cover = cover.clip(0).astype(np.float32)
     return -(-(cover @ images.astype(np.float32) @ cover.T) // 28**2)
 
 
 def _span(images, axis):
     """Along the other axis: where the ink of each image begins, and how far it reaches."""
-    ink = images.any(axis=axis)  # (N, 28)
-    first = ink.argmax(axis=1)
-    return first, ink.shape[1] - ink[:, ::-1].argmax(axis=1) - first
+    ink = images.any(axis=axis)
+    first, last = ink.argmax(axis=1), ink.shape[1] - 1 - ink[:, ::-1].argmax(axis=1)
+    return first, np.where(ink.any(axis=1), last + 1 - first, 0)
 
 
 def _layout(rng, wide, used, width):

@@ -491,7 +491,7 @@ def test_a_number_has_one_size(one_of_each):
     assert len(heights[:, 0].unique()) > 3
 
 
-def test_digits_that_are_not_reduced_are_the_originals(full, monkeypatch):
+def test_digits_of_28_pixels_are_the_originals(full, monkeypatch):
     monkeypatch.setattr(digits, "SIZES", range(28, 29))
     image, _, _, boxes = (part[0] for part in scatter(full.x_test[:1], full.y_test[:1], 1, 0))
     rows, columns = full.x_test[0].nonzero()
@@ -500,13 +500,13 @@ def test_digits_that_are_not_reduced_are_the_originals(full, monkeypatch):
 
 
 @pytest.mark.parametrize("size", digits.SIZES)
-def test_a_reduced_image_keeps_its_mean_and_its_ink(full, size):
-    before, after = full.x_test[:200], digits._reduced(full.x_test[:200], size)
+def test_a_resized_image_keeps_its_mean_and_its_ink(full, size):
+    before, after = full.x_test[:200], digits._resized(full.x_test[:200], size)
     means = before.mean(axis=(1, 2)), after.mean(axis=(1, 2))
     np.testing.assert_allclose(*means, atol=1)  # each pixel is rounded up
     one_pixel = np.zeros((1, 28, 28), np.uint8)
     one_pixel[0, 13, 5] = 1
-    assert digits._reduced(one_pixel, size).any()
+    assert digits._resized(one_pixel, size).any()
 
 
 def test_the_length_does_not_follow_from_where_ink_begins_or_how_far_it_reaches(numbers):
@@ -526,18 +526,23 @@ def test_the_same_seed_scatters_the_same_numbers_and_another_others(full):
     assert not any(torch.equal(*pair) for pair in zip(first, other, strict=True))
 
 
-def test_scattering_leaves_the_digits_as_they_were():
-    before, after = some_digits(), some_digits()
-    scatter(after.x_train, after.y_train, n=5, seed=0, width=200).images.zero_()
-    assert_same(after, before)
+def test_scattering_leaves_the_digits_as_they_were(one_of_each):
+    images, labels = one_of_each
+    before = images.copy(), labels.copy()
+    scatter(images, labels, n=5, seed=0).images.zero_()
+    np.testing.assert_array_equal(images, before[0])
+    np.testing.assert_array_equal(labels, before[1])
 
 
-def test_the_widest_digits_fit_side_by_side_at_the_least_width():
-    images, labels = np.full((1, 28, 28), 255, np.uint8), np.zeros(1, np.uint8)
-    number = scatter(images, labels, n=50, seed=0, lengths=(5,), width=149)
-    assert number.boxes[..., 2].max() <= 149
-    with pytest.raises(ValueError, match="5 of these digits can need 149 pixels: give a width"):
-        scatter(images, labels, n=1, seed=0, lengths=(5,), width=148)
+@pytest.mark.parametrize("corner", [0, 8])
+def test_the_largest_digits_fit_side_by_side_at_the_least_width(corner):
+    images, labels = np.zeros((1, 28, 28), np.uint8), np.zeros(1, np.uint8)
+    images[0, corner : corner + 20, corner : corner + 20] = 255
+    numbers = scatter(images, labels, n=200, seed=0, lengths=(5,), width=139)
+    assert numbers.boxes[..., 2].max() <= 139
+    assert numbers.boxes[..., 3].max() <= 28
+    with pytest.raises(ValueError, match="numbers of 5 digits can need 139 pixels: give a width"):
+        scatter(images, labels, n=1, seed=0, lengths=(5,), width=138)
 
 
 @pytest.mark.parametrize("n", [0, -1, 2.5])
@@ -554,11 +559,13 @@ def test_lengths_that_are_not_ints_above_0_are_refused(lengths):
         scatter(some.x_train, some.y_train, n=1, seed=0, lengths=lengths)
 
 
-def test_an_image_without_ink_is_refused():
-    images = some_digits().x_train.copy()
+@pytest.mark.parametrize(("ink", "rows", "columns"), [(0, 0, 0), (21, 21, 5), (22, 20, 22)])
+def test_an_image_without_ink_or_with_too_much_is_refused(one_of_each, ink, rows, columns):
+    images, labels = one_of_each
     images[3] = 0
-    with pytest.raises(ValueError, match="image 3 has no ink: leave it out"):
-        scatter(images, some_digits().y_train, n=1, seed=0)
+    images[3, :rows, :columns] = 1
+    with pytest.raises(ValueError, match=f"image 3 has ink over {ink} pixels: give digits of 1 to"):
+        scatter(images, labels, n=1, seed=0)
 
 
 def test_images_and_labels_are_checked_before_they_are_scattered():
