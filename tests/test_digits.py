@@ -16,7 +16,7 @@ import torch
 
 import build_mnist
 import digits
-from digits import DataError, Digits, compose, load
+from digits import PAD, DataError, Digits, compose, load, scatter
 from hub_server import running_hub
 
 ROOT = Path(digits.__file__).parent.parent
@@ -400,6 +400,180 @@ def test_images_of_another_kind_are_refused(images, message):
 def test_labels_of_another_kind_are_refused(labels, message):
     with pytest.raises(ValueError, match=message):
         compose(some_digits().x_train, labels, n=1, seed=0)
+
+
+# Numbers of some digits, scattered
+
+
+@pytest.fixture(scope="module")
+def numbers(full):
+    return scatter(full.x_test, full.y_test, n=3_000, seed=0)
+
+
+@pytest.fixture
+def one_of_each():
+    """The digits 0 to 9, each a block of its own width and height, and of a grey of its own."""
+    images = np.zeros((10, 28, 28), np.uint8)
+    for label in range(10):
+        images[label, 6 : 26 - label, 8 : 13 + label] = 25 * (label + 1)
+    return images, np.arange(10, dtype=np.uint8)
+
+
+def ink_of(image, box):
+    left, top, right, bottom = box.tolist()
+    return image[top:bottom, left:right]
+
+
+def test_scattered_numbers_have_padded_labels_a_length_and_boxes(full):
+    images, labels, lengths, boxes = scatter(full.x_test, full.y_test, n=7, seed=0)
+    assert (images.shape, images.dtype) == ((7, 28, 140), torch.float32)
+    assert (labels.shape, labels.dtype) == ((7, 5), torch.int64)
+    assert (lengths.shape, lengths.dtype) == ((7,), torch.int64)
+    assert (boxes.shape, boxes.dtype) == ((7, 5, 4), torch.int64)
+
+
+def test_labels_and_boxes_end_with_the_number(numbers):
+    after = torch.arange(5) >= numbers.lengths[:, None]
+    assert torch.equal(numbers.labels == PAD, after)
+    assert torch.equal((numbers.boxes == 0).all(dim=2), after)
+    assert numbers.labels[~after].unique().tolist() == list(range(10))
+
+
+def test_every_length_comes_equally_often(numbers):
+    counts = numbers.lengths.bincount(minlength=6).tolist()
+    assert counts[0] == 0
+    assert all(abs(count - 600) < 3 * 600**0.5 for count in counts[1:])
+
+
+@pytest.mark.parametrize("lengths", [(6,), (2, 7)])
+def test_numbers_are_as_long_as_asked(full, lengths):
+    asked = scatter(full.x_test, full.y_test, n=50, seed=0, lengths=lengths, width=196)
+    assert set(asked.lengths.tolist()) == set(lengths)
+    assert asked.images.shape == (50, 28, 196)
+    assert asked.labels.shape == (50, max(lengths))
+
+
+def test_the_boxes_hold_all_the_ink(numbers):
+    images = numbers.images.clone()
+    for image, boxes in zip(images, numbers.boxes, strict=True):
+        for box in boxes:
+            ink_of(image, box).zero_()
+    assert not images.any()
+
+
+def test_ink_touches_every_side_of_a_box(numbers):
+    for image, boxes, length in zip(*numbers[:1], numbers.boxes, numbers.lengths, strict=True):
+        for box in boxes[:length]:
+            ink = ink_of(image, box)
+            assert all(side.any() for side in (ink[0], ink[-1], ink[:, 0], ink[:, -1]))
+
+
+def test_digits_stand_in_reading_order_with_an_empty_column_between(numbers):
+    left, right = numbers.boxes[:, 1:, 0], numbers.boxes[:, :-1, 2]
+    both = torch.arange(1, 5) < numbers.lengths[:, None]
+    assert (left > right)[both].all()
+
+
+def test_a_box_holds_the_digit_that_its_label_names(one_of_each):
+    # The blocks' greys survive where a block covers a pixel wholly.
+    images, labels, lengths, boxes = scatter(*one_of_each, n=300, seed=0)
+    for image, label, box, length in zip(images, labels, boxes, lengths, strict=True):
+        greys = [255 * ink_of(image, b).max().item() for b in box[:length]]
+        assert greys == pytest.approx(25 * (label[:length] + 1).numpy())
+
+
+def test_a_number_has_one_size(one_of_each):
+    images, labels = one_of_each
+    sevens = scatter(images[7:8], labels[7:8], n=200, seed=0)
+    heights = sevens.boxes[..., 3] - sevens.boxes[..., 1]
+    for row, length in zip(heights, sevens.lengths, strict=True):
+        assert row[:length].max() - row[:length].min() == 0
+    assert len(heights[:, 0].unique()) > 3
+
+
+def test_digits_of_28_pixels_are_the_originals(full, monkeypatch):
+    monkeypatch.setattr(digits, "SIZES", range(28, 29))
+    image, _, _, boxes = (part[0] for part in scatter(full.x_test[:1], full.y_test[:1], 1, 0))
+    rows, columns = full.x_test[0].nonzero()
+    ink = full.x_test[0][rows.min() : rows.max() + 1, columns.min() : columns.max() + 1]
+    np.testing.assert_array_equal(ink_of(image, boxes[0]), ink / np.float32(255))
+
+
+@pytest.mark.parametrize("size", digits.SIZES)
+def test_a_resized_image_keeps_its_mean_and_its_ink(full, size):
+    before, after = full.x_test[:200], digits._resized(full.x_test[:200], size)
+    means = before.mean(axis=(1, 2)), after.mean(axis=(1, 2))
+    np.testing.assert_allclose(*means, atol=1)  # each pixel is rounded up
+    one_pixel = np.zeros((1, 28, 28), np.uint8)
+    one_pixel[0, 13, 5] = 1
+    assert digits._resized(one_pixel, size).any()
+
+
+def test_the_length_does_not_follow_from_where_ink_begins_or_how_far_it_reaches(numbers):
+    span = numbers.boxes[..., 2].amax(dim=1) - numbers.boxes[:, 0, 0]
+    for length in (2, 3, 4, 5):
+        rows = numbers.lengths == length
+        assert span[rows].min() < 70
+        assert span[rows].max() > 135
+        assert numbers.boxes[rows, 0, 0].max() > 60
+    assert (numbers.boxes[:, 0, 0] == 0).any()
+    assert (numbers.boxes[..., 2] == 140).any()
+
+
+def test_the_same_seed_scatters_the_same_numbers_and_another_others(full):
+    first, again, other = (scatter(full.x_test, full.y_test, n=20, seed=s) for s in (5, 5, 6))
+    assert all(torch.equal(*pair) for pair in zip(first, again, strict=True))
+    assert not any(torch.equal(*pair) for pair in zip(first, other, strict=True))
+
+
+def test_scattering_leaves_the_digits_as_they_were(one_of_each):
+    images, labels = one_of_each
+    before = images.copy(), labels.copy()
+    scatter(images, labels, n=5, seed=0).images.zero_()
+    np.testing.assert_array_equal(images, before[0])
+    np.testing.assert_array_equal(labels, before[1])
+
+
+@pytest.mark.parametrize("corner", [0, 8])
+def test_the_largest_digits_fit_side_by_side_at_the_least_width(corner):
+    images, labels = np.zeros((1, 28, 28), np.uint8), np.zeros(1, np.uint8)
+    images[0, corner : corner + 20, corner : corner + 20] = 255
+    numbers = scatter(images, labels, n=200, seed=0, lengths=(5,), width=139)
+    assert numbers.boxes[..., 2].max() <= 139
+    assert numbers.boxes[..., 3].max() <= 28
+    with pytest.raises(ValueError, match="numbers of 5 digits can need 139 pixels: give a width"):
+        scatter(images, labels, n=1, seed=0, lengths=(5,), width=138)
+
+
+@pytest.mark.parametrize("n", [0, -1, 2.5])
+def test_a_number_of_scattered_numbers_that_is_not_an_int_above_0_is_refused(n):
+    some = some_digits()
+    with pytest.raises(ValueError, match=f"n is how many .* at least 1, not {n!r}"):
+        scatter(some.x_train, some.y_train, n=n, seed=0)
+
+
+@pytest.mark.parametrize("lengths", [(), (0,), (1, -2), (1.5,)])
+def test_lengths_that_are_not_ints_above_0_are_refused(lengths):
+    some = some_digits()
+    with pytest.raises(ValueError, match=r"lengths are .*: give ints of at least 1, not "):
+        scatter(some.x_train, some.y_train, n=1, seed=0, lengths=lengths)
+
+
+@pytest.mark.parametrize(("ink", "rows", "columns"), [(0, 0, 0), (21, 21, 5), (22, 20, 22)])
+def test_an_image_without_ink_or_with_too_much_is_refused(one_of_each, ink, rows, columns):
+    images, labels = one_of_each
+    images[3] = 0
+    images[3, :rows, :columns] = 1
+    with pytest.raises(ValueError, match=f"image 3 has ink over {ink} pixels: give digits of 1 to"):
+        scatter(images, labels, n=1, seed=0)
+
+
+def test_images_and_labels_are_checked_before_they_are_scattered():
+    some = some_digits()
+    with pytest.raises(ValueError, match="images is float32: give a uint8 NumPy array"):
+        scatter(some.x_train.astype(np.float32), some.y_train, n=1, seed=0)
+    with pytest.raises(ValueError, match=r"labels has shape \(3,\)"):
+        scatter(some.x_train, some.y_train[:3], n=1, seed=0)
 
 
 # The tool that built the file

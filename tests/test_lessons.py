@@ -14,7 +14,7 @@ SECTIONS = [
     "Further reading",
 ]
 # Not measured here: MNIST's licence, the level of our intervals, what the articles print.
-CITED = {"3.0", "95 %", "87.3 %"}
+CITED = {"3.0", "95 %", "87.3 %", "0.96", "0.68"}
 MEASURED = re.compile(r"\d+\.\d+(?: ?%)?|\d+ ?%")
 LINK = re.compile(r"\[[^\]]*\]\(([^)]*)\)")
 LONGEST_CELL = 36
