@@ -13,6 +13,7 @@ import cpuinfo
 import matplotlib.pyplot as plt
 import torch
 from IPython.display import Markdown, display
+from PIL import Image
 from scipy.stats import binomtest
 
 # The palette of Okabe and Ito (2008), "Color universal design": one meaning a colour.
@@ -71,6 +72,13 @@ def quiet(ax):
     return ax
 
 
+def with_palette(png):
+    """A PNG file with at most 256 colours: bytes, about half of those of the file given."""
+    smaller = BytesIO()
+    Image.open(png).convert("RGB").quantize(256).save(smaller, format="png", optimize=True)
+    return smaller.getvalue()
+
+
 def show(fig, number, caption, alt, kind="svg"):
     """Display a figure with its number, caption and alt text, and close it.
 
@@ -90,7 +98,7 @@ def show(fig, number, caption, alt, kind="svg"):
         mime, picture = "image/svg+xml", buffer.getvalue().decode()
     else:
         fig.savefig(buffer, format="png", dpi=2 * PIXELS_PER_INCH, metadata={"Software": None})
-        mime, picture = "image/png", buffer.getvalue()
+        mime, picture = "image/png", with_palette(buffer)
     width, height = (round(inches * PIXELS_PER_INCH) for inches in fig.get_size_inches())
     plt.close(fig)
 
