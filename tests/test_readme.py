@@ -41,3 +41,8 @@ def test_every_make_target_it_names_exists(readme):
     for target in ("run", "test", "lab", "check", "sweep", "spread", "update", "export"):
         assert f"make {target}" in readme
         assert f"\n{target}:" in makefile
+
+
+def test_a_lesson_has_the_number_of_its_file(readme, summaries):
+    for lesson in summaries:
+        assert f"| [{lesson.name[:2]}. {lesson.title}](notebooks/{lesson.name}.ipynb) |" in readme

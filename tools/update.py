@@ -21,8 +21,8 @@ PICTURE_CAPTION = "Where each token looks"
 
 def lessons_table(summaries):
     rows = ["| lesson | question | what it found |", "|---|---|---|"]
-    for number, lesson in enumerate(summaries, start=1):
-        link = f"[{number:02}. {lesson.title}](notebooks/{lesson.name}.ipynb)"
+    for lesson in summaries:
+        link = f"[{lesson.name[:2]}. {lesson.title}](notebooks/{lesson.name}.ipynb)"
         rows.append(f"| {link} | {lesson.question} | {lesson.headline} |")
     minutes = sum(lesson.seconds for lesson in summaries) / 60
     return "\n".join([*rows, "", f"One core runs all of them in {minutes:.0f} minutes.", ""])
