@@ -4,6 +4,7 @@ import math
 import platform
 import re
 from importlib.metadata import version
+from io import BytesIO
 from itertools import combinations
 
 import matplotlib.pyplot as plt
@@ -14,6 +15,7 @@ from colorspacious import cspace_convert, deltaE
 from IPython.core.interactiveshell import InteractiveShell
 from IPython.utils.capture import capture_output
 from matplotlib.colors import to_rgb
+from PIL import Image
 from traitlets.config import Config
 
 import _style
@@ -173,6 +175,29 @@ def test_a_png_has_two_pixels_for_each_that_it_takes_on_the_page(picture):
 @both_kinds
 def test_the_same_figure_is_the_same_to_the_byte(picture, kind):
     assert picture(kind).data == picture(kind).data
+
+
+@pytest.fixture(scope="module")
+def photo():
+    """A figure of pixels as PNG: a grey ramp under a green glow."""
+    fig, ax = plt.subplots(figsize=(3, 1))
+    ax.imshow(np.linspace(0, 1, 300).reshape(10, 30), cmap="gray")
+    ax.imshow(np.linspace(0, 1, 300).reshape(10, 30).T[:10], cmap="Greens", alpha=0.5)
+    file = BytesIO()
+    fig.savefig(file, format="png")
+    plt.close(fig)
+    return file
+
+
+def test_a_palette_makes_a_png_smaller(photo):
+    assert len(_style.with_palette(photo)) < 0.8 * len(photo.getvalue())
+
+
+def test_a_palette_keeps_the_size_and_nearly_the_colours(photo):
+    before = np.asarray(Image.open(photo).convert("RGB"), dtype=int)
+    after = np.asarray(Image.open(BytesIO(_style.with_palette(photo))).convert("RGB"), dtype=int)
+    assert after.shape == before.shape
+    assert np.abs(after - before).mean() < 2
 
 
 @pytest.mark.parametrize(("kind", "trace"), [("svg", "<dc:date>"), ("png", b"Software")])
