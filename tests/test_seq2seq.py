@@ -92,24 +92,20 @@ def seeded(build, seed=0):
     return module
 
 
-@pytest.fixture(params=MODELS.values(), ids=MODELS)
-def model(request):
-    return seeded(request.param)
+def each_of(builders):
+    """A fixture of the modules that these functions build, one a test."""
+
+    @pytest.fixture(params=builders.values(), ids=builders)
+    def built(request):
+        return seeded(request.param)
+
+    return built
 
 
-@pytest.fixture(params=WITH_ATTENTION.values(), ids=WITH_ATTENTION)
-def attentive(request):
-    return seeded(request.param)
-
-
-@pytest.fixture(params=WITHOUT_ATTENTION.values(), ids=WITHOUT_ATTENTION)
-def plain(request):
-    return seeded(request.param)
-
-
-@pytest.fixture(params=ENCODERS.values(), ids=ENCODERS)
-def encoder(request):
-    return seeded(request.param)
+model = each_of(MODELS)
+attentive = each_of(WITH_ATTENTION)
+plain = each_of(WITHOUT_ATTENTION)
+encoder = each_of(ENCODERS)
 
 
 @pytest.fixture
