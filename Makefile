@@ -6,7 +6,7 @@ BIN := .venv/bin/python
 CHECK := OMP_NUM_THREADS=1 PYTHONPATH=tests $(BIN) -m pytest -p nbval_numbers --nbval --nbval-current-env \
 	-n auto --dist loadfile --no-loadscope-reorder --no-header -q
 
-.PHONY: help run test check lab update export sweep spread clean
+.PHONY: help run test check lab update export sweep ablate train spread clean
 
 help:
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-20s %s\n", $$1, $$2}' Makefile
@@ -33,6 +33,12 @@ export: .venv/ready ## author: write the modules that lessons hand to each other
 
 sweep: .venv/ready ## author: the many training runs whose results lessons quote, into data/results/
 	@PYTHONPATH=notebooks $(BIN) tools/sweep.py
+
+ablate: .venv/ready ## author: the runs behind lesson 04 alone, a part of make sweep
+	@PYTHONPATH=notebooks $(BIN) tools/sweep.py ablation
+
+train: .venv/ready ## author: train what lessons load, into data/*.safetensors: make train WHAT=reader
+	@PYTHONPATH=.:notebooks $(BIN) tools/train.py $(WHAT) $(if $(DEVICE),--device $(DEVICE)) $(if $(OVERWRITE),--overwrite)
 
 spread: .venv/ready ## author: how far a lesson's numbers move between conditions: make spread LESSON=02
 	@PYTHONPATH=tests $(BIN) tools/spread.py "$(LESSON)"

@@ -22,6 +22,7 @@ FILE = Path(__file__).resolve().parent.parent / "data" / "mnist.npz"
 FILE_SHA256 = "06af5dfe73b70e3bc1c36439982b18a8d76803db9b544f6fdf838a37fbb01b64"
 SMALL_TRAIN, SMALL_TEST = 6_000, 2_000
 PAD = -100  # F.cross_entropy leaves targets of this value out of the loss
+VALIDATION = 5_000  # of the training digits, the last
 SIZES = range(20, 37)  # in pixels, to which `scatter` brings a digit's square of 28
 INK = 20  # pixels that a digit's ink is wide and high at most, in an image of 28 x 28
 SWAY = 2  # pixels by which `scatter` moves a digit up or down at most
@@ -81,6 +82,16 @@ def load(size="full", source="file") -> Digits:
     return Digits(
         x_train[:SMALL_TRAIN], y_train[:SMALL_TRAIN], x_test[:SMALL_TEST], y_test[:SMALL_TEST]
     )
+
+
+def split(digits):
+    """The training digits in two, each as (images, labels): to train on, and to choose by.
+
+    digits: `Digits`. The second part, for validation, is the last 5,000 digits.
+    """
+    images, labels = digits.x_train, digits.y_train
+    end = len(images) - VALIDATION
+    return (images[:end], labels[:end]), (images[end:], labels[end:])
 
 
 def compose(images, labels, n, seed) -> tuple[torch.Tensor, torch.Tensor]:

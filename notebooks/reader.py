@@ -2,13 +2,19 @@
 
 01_one_digit.ipynb
 02_three_digit_reader.ipynb
+04_what_each_change_buys.ipynb
 """
 
+import math
+from functools import partial
 from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
 from torch import nn
+from torch.nn.parallel import DistributedDataParallel
+from torch.optim.lr_scheduler import LambdaLR
+from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 
 def patchify(images, patch):
@@ -278,3 +284,217 @@ def exact_sequence(reading, labels):
         raise ValueError(f"readings of at most {limit} tokens cannot hold labels of {n} digits")
     exact_digits = (reading.tokens[:, :n] == labels).all(dim=1)
     return exact_digits, exact_digits & reading.ended & (reading.lengths == n + 1)
+
+
+def distort(images, generator, rotation=10, scale=0.1, slant=0.1, shift=2):
+    """Turn, stretch, slant and move each image (N, 28, 28) a little, at random.
+
+    rotation is in degrees, shift in pixels, scale and slant are shares: each is the most that an
+    image gets, either way. What comes in from outside is 0.
+    """
+    n = len(images)
+    turn, wide, high, lean, x, y = 2 * torch.rand(6, n, generator=generator) - 1
+    angle = math.radians(rotation) * turn
+    wide, high = (scale * wide).exp(), (scale * high).exp()
+    across = [angle.cos() * wide, (slant * lean - angle.sin()) * high, shift / 14 * x]
+    down = [angle.sin() * wide, angle.cos() * high, shift / 14 * y]
+    change = torch.stack(across + down, dim=1).view(n, 2, 3).to(images.device)
+    grid = F.affine_grid(change, (n, 1, 28, 28), align_corners=False)
+    return F.grid_sample(images[:, None], grid, align_corners=False)[:, 0]
+
+
+class FreshNumbers:
+    """Batches of three-digit numbers that are composed when they are asked for, never twice.
+
+    images (N, 28, 28) and labels (N,), uint8, as `digits.load` returns them. Digits are picked with
+    replacement and, with distorted, each goes through `distort`.
+    """
+
+    def __init__(self, images, labels, distorted=False):
+        self.images, self.labels = torch.from_numpy(images), torch.from_numpy(labels).long()
+        self.distorted = distorted
+
+    def __call__(self, n, generator):
+        """Images (n, 28, 84), and the decoder's inputs and targets, both (n, 4)."""
+        picks = torch.randint(len(self.images), (3 * n,), generator=generator)
+        images = self.images[picks].float() / 255
+        if self.distorted:
+            images = distort(images, generator)
+        strips = images.unflatten(0, (n, 3)).transpose(1, 2).flatten(2)  # (n, 28, 84)
+        return strips, *teacher_forcing(self.labels[picks].view(n, 3))
+
+
+class ConvStem(nn.Module):
+    """Images (B, height, width) -> a grid of vectors with their positions added (B, P, width).
+
+    One convolution for each (channels, kernel, stride) of layers, then one of stride 2 to the
+    width. Between them GELU and a group norm of one group, which looks at one image at a time.
+    Xiao et al. (2021), with another norm. Raises ValueError for images of another size.
+    """
+
+    def __init__(self, image_size, layers, width, position_std):
+        super().__init__()
+        self.image_size = tuple(image_size)
+        parts, before = [], 1
+        for channels, kernel, stride in layers:
+            parts += [
+                nn.Conv2d(before, channels, kernel, stride, padding=kernel // 2),
+                nn.GroupNorm(1, channels),
+                nn.GELU(),
+            ]
+            before = channels
+        self.convolutions = nn.Sequential(*parts, nn.Conv2d(before, width, 3, 2, padding=1))
+        with torch.no_grad():
+            self.grid = self.convolutions(torch.zeros(1, 1, *image_size)).shape[2:]
+        self.position = nn.Parameter(position_std * torch.randn(self.grid.numel(), width))
+
+    def forward(self, images):
+        if images.shape[1:] != self.image_size:
+            given = tuple(images.shape)
+            raise ValueError(f"images have shape {given}: this reader takes {self.image_size} each")
+        return self.convolutions(images[:, None]).flatten(2).transpose(1, 2) + self.position
+
+
+class StemReader(nn.Module):
+    """A pre-norm `Reader` that looks through a `ConvStem`, which takes one encoder block's place.
+
+    images (B, *image_size), tokens (B, T) with T <= max_tokens -> logits (B, T, V).
+    """
+
+    def __init__(
+        self,
+        layers=((16, 5, 2), (32, 3, 2), (64, 3, 2)),
+        image_size=(28, 84),
+        width=96,
+        heads=4,
+        max_tokens=4,
+        position_std=0.5,
+    ):
+        super().__init__()
+        stem = ConvStem(image_size, layers, width, position_std)
+        block = EncoderBlock(width, heads, norm_first=True)
+        self.encoder = nn.Sequential(stem, block, nn.LayerNorm(width))
+        self.decoder = TokenDecoder(width, heads, 2, max_tokens, True, position_std)
+
+    def forward(self, images, tokens):
+        return self.decoder(tokens, self.encoder(images))[0]
+
+
+def token_loss(model, images, inputs, targets):
+    """Mean cross-entropy in nats a token; targets of `digits.PAD` are left out."""
+    return F.cross_entropy(model(images, inputs).flatten(0, 1), targets.flatten())
+
+
+def numbers_read(model, images, labels, batch_size=500):
+    """How many of the numbers are read without a fault: generated freely, END included.
+
+    images (N, *image_size), labels (N, n), on any device: they go to the model's.
+    """
+    device = next(model.parameters()).device
+    batches = zip(images.split(batch_size), labels.split(batch_size), strict=True)
+    return sum(
+        exact_sequence(generate(model, shown.to(device)), asked.to(device))[1].sum().item()
+        for shown, asked in batches
+    )
+
+
+class Recipe(NamedTuple):
+    """How a reader is trained; the defaults are where this lesson ends.
+
+    With cosine, the learning rate rises for a twentieth of the steps and falls along a cosine to 0;
+    without, it stays. With muon, Muon trains the matrices of the blocks and AdamW the rest. decay
+    is that of the moving average of the weights, for each step.
+    """
+
+    steps: int
+    batch_size: int = 64
+    learning_rate: float = 2e-3
+    cosine: bool = True
+    muon: bool = False
+    decay: float = 0.99
+    seed: int = 0
+
+
+def learning_rate_factor(recipe, step):
+    """What the learning rate is multiplied by at a step, counted from 0."""
+    if not recipe.cosine:
+        return 1.0
+    progress = step / recipe.steps
+    return min(20 * (step + 1) / recipe.steps, 0.5 + 0.5 * math.cos(math.pi * progress))
+
+
+def optimisers(model, recipe):
+    """AdamW for all parameters or, with muon, Muon for the matrices of the blocks.
+
+    Muon is scaled so that it moves a matrix about as far as AdamW would (`match_rms_adamw`).
+    """
+    blocks = [part for part in model.modules() if isinstance(part, (EncoderBlock, DecoderBlock))]
+    matrices = [p for block in blocks for p in block.parameters() if p.ndim == 2 and recipe.muon]
+    chosen = set(matrices)
+    others = [p for p in model.parameters() if p not in chosen]
+    shared = {"lr": recipe.learning_rate, "weight_decay": 0.01}
+    found = [torch.optim.AdamW(others, **shared)]
+    if matrices:
+        found.append(torch.optim.Muon(matrices, adjust_lr_fn="match_rms_adamw", **shared))
+    return found
+
+
+def place():
+    """The rank of this process and the number of processes that train together: 0, 1 alone."""
+    if not torch.distributed.is_initialized():
+        return 0, 1
+    return torch.distributed.get_rank(), torch.distributed.get_world_size()
+
+
+class Training:
+    """A run of training, step by step, that can stop after any step and go on from its state.
+
+    draw(n, generator) gives images, inputs and targets of n numbers, see `FreshNumbers`.
+    `average` holds the model with the moving average of its weights. Processes that train together
+    take turns through the rows of each batch, and average their gradients.
+    """
+
+    def __init__(self, model, draw, recipe):
+        self.model, self.draw, self.recipe = model, draw, recipe
+        self.rank, self.processes = place()
+        self.forward = DistributedDataParallel(model) if self.processes > 1 else model
+        self.generator = torch.Generator().manual_seed(recipe.seed)
+        self.optimisers = optimisers(model, recipe)
+        factor = partial(learning_rate_factor, recipe)
+        self.schedules = [LambdaLR(optimiser, factor) for optimiser in self.optimisers]
+        self.average = AveragedModel(model, multi_avg_fn=get_ema_multi_avg_fn(recipe.decay))
+        self.done = 0
+
+    def step(self):
+        """Train on one batch; return the loss of this process's rows in nats a token."""
+        device = next(self.model.parameters()).device
+        batch = self.draw(self.recipe.batch_size, self.generator)
+        rows = (part[self.rank :: self.processes].to(device) for part in batch)
+        self.forward.train()
+        loss = token_loss(self.forward, *rows)
+        self.model.zero_grad()
+        loss.backward()
+        for part in (*self.optimisers, *self.schedules):
+            part.step()
+        self.average.update_parameters(self.model)
+        self.done += 1
+        return loss.item()
+
+
+def snapshot(training):
+    """All that a run needs to go on: {name: state}, for `torch.save`."""
+    parts = (training.model, training.average, *training.optimisers, *training.schedules)
+    return {
+        "done": training.done,
+        "generator": training.generator.get_state(),
+        "parts": [part.state_dict() for part in parts],
+    }
+
+
+def restore(training, state):
+    """Put a run, made with the same recipe, where it was at its `snapshot`."""
+    parts = (training.model, training.average, *training.optimisers, *training.schedules)
+    for part, content in zip(parts, state["parts"], strict=True):
+        part.load_state_dict(content)
+    training.generator.set_state(state["generator"])
+    training.done = state["done"]

@@ -50,7 +50,7 @@ def module(tmp_path, monkeypatch):
     """A file of code in place of the project's."""
     path = tmp_path / "module.py"
     path.write_text(CODE)
-    monkeypatch.setattr(code_hash, "MODULES", [path])
+    monkeypatch.setattr(code_hash, "GROUPS", [[path]])
     return path
 
 
@@ -124,7 +124,7 @@ def test_a_constant_assigned_with_others_counts(edit):
 
 
 def test_a_name_that_two_modules_define_is_an_error_that_says_so(module, monkeypatch):
-    monkeypatch.setattr(code_hash, "MODULES", [module, module])
+    monkeypatch.setattr(code_hash, "GROUPS", [[module, module]])
     with pytest.raises(ValueError, match=r"module\.py defines SCALE a second time: rename"):
         hash_of("measure")
 
@@ -143,7 +143,7 @@ def test_the_order_of_definitions_and_files_leaves_the_hash(module, monkeypatch,
     first, second = tmp_path / "first.py", tmp_path / "second.py"
     first.write_text(f"def small{tail}")
     second.write_text(head)
-    monkeypatch.setattr(code_hash, "MODULES", [first, second])
+    monkeypatch.setattr(code_hash, "GROUPS", [[first, second]])
     assert hash_of("measure") == before
 
 
@@ -151,7 +151,7 @@ def test_the_hash_of_a_run_of_the_project_covers_its_model_its_cells_and_its_tra
     run = sweep.run_hash(sweep.copy, {"model": "copier", "cell": "GRU", "seed": 0})
     assert run == code_hash.code_hash("copy", "copier", "GRU")
     assert run != code_hash.code_hash("copy", "reversed_copier", "GRU")
-    found = code_hash.definitions()
+    found = code_hash.definitions(code_hash.GROUPS[0])
     assert {"copy", "copier", "train", "CELLS", "STEPS", "pairs"} <= found.keys()
 
 
@@ -181,7 +181,7 @@ def made(module, tmp_path, monkeypatch):
         calls.append(recipe)
         return {"accuracy": 12.345678, "curve": [1 / 3, 2], "at": {10: [123456.0]}}
 
-    monkeypatch.setattr(sweep.cpuinfo, "get_cpu_info", lambda: {"brand_raw": "A processor"})
+    monkeypatch.setattr("made.processor", lambda: "A processor")
     monkeypatch.setattr(sweep, "RESULTS", tmp_path / "results")
     monkeypatch.setattr(sweep, "SWEEPS", {"fake": (measure, [{"seed": s} for s in range(3)])})
     return calls
@@ -343,6 +343,7 @@ def start(project):
     """The command in a project whose runs take no time, except while there is a file `slow`."""
     tool, processes = project / "tools" / "sweep.py", []
     tool.write_text(tool.read_text().replace(MAIN, QUICK + MAIN))
+    tool.with_name("ablation.py").write_text("ablation, recipes = None, list")
     for name, source in STUBS.items():
         (project / "notebooks" / f"{name}.py").write_text(source)
 

@@ -5,7 +5,12 @@ import hashlib
 
 from lessons import NOTEBOOKS, ROOT
 
-MODULES = [NOTEBOOKS / "grammar.py", NOTEBOOKS / "seq2seq.py", ROOT / "tools" / "sweep.py"]
+TOOLS = ROOT / "tools"
+# Groups of modules that make runs together; within a group no name is defined twice.
+GROUPS = [
+    [NOTEBOOKS / "grammar.py", NOTEBOOKS / "seq2seq.py", TOOLS / "sweep.py"],
+    [NOTEBOOKS / "digits.py", NOTEBOOKS / "reader.py", TOOLS / "ablation.py"],
+]
 DOCUMENTED = (ast.FunctionDef, ast.ClassDef)
 
 
@@ -17,13 +22,13 @@ def names(node):
     return [n.id for target in targets for n in ast.walk(target) if isinstance(n, ast.Name)]
 
 
-def definitions():
+def definitions(modules):
     """{name: node} of all functions, classes and constants at the top level of the modules.
 
     Raises ValueError for a name that two of them define.
     """
     found = {}
-    for path in MODULES:
+    for path in modules:
         for node in ast.parse(path.read_text("utf-8")).body:
             for name in names(node):
                 if name in found:
@@ -47,14 +52,15 @@ def content(node):
     return type(node).__name__, *((name, content(value)) for name, value in filled.items())
 
 
-def code_hash(*entries):
+def code_hash(function, *others):
     """SHA-256 of the definitions of these names and of every definition that they lead to.
 
-    Comments, docstrings and layout do not count. A name counts wherever it is mentioned, also as
-    an attribute, so that a hash may change too often but not too seldom.
+    They are looked up in the group of modules that defines the function. Comments, docstrings and
+    layout do not count. A name counts wherever it is mentioned, also as an attribute, so that a
+    hash may change too often but not too seldom.
     """
-    known = definitions()
-    used, waiting = {}, list(entries)
+    known = next(found for found in map(definitions, GROUPS) if function in found)
+    used, waiting = {}, [function, *others]
     while waiting:
         name = waiting.pop()
         if name in known and name not in used:

@@ -37,7 +37,8 @@ def fingerprint(path):
     """SHA-256 of everything that the outputs of a lesson depend on."""
     digest = hashlib.sha256("\0".join(cell.source for cell in read(path).cells).encode())
     shared = [*NOTEBOOKS.glob("*.py"), *ROOT.glob("_*.py"), ROOT / "constraints.txt"]
-    data = [*ROOT.glob("data/*.npz"), *ROOT.glob("data/results/*.json")]
+    kinds = ("*.npz", "*.safetensors", "results/*.json")
+    data = [path for kind in kinds for path in (ROOT / "data").glob(kind)]
     for file in sorted([*shared, *data]):
         digest.update(hashlib.sha256(file.read_bytes()).digest())
     return digest.hexdigest()

@@ -6,24 +6,22 @@ now, are not made again: the sweep can be stopped and goes on from there. One ru
 
 import argparse
 import json
-import platform
 import signal
 import sys
 import time
-from datetime import UTC, datetime
-from functools import cache, partial
+from functools import partial
 from multiprocessing import Pool
 
-import cpuinfo
-import numpy as np
 import torch
 
+import ablation
 import grammar
 import seq2seq
 from code_hash import code_hash
 from execute import CORES
 from files import write_atomically
 from lessons import ROOT
+from made import made
 
 RESULTS = ROOT / "data" / "results"
 SEEDS = (0, 1, 2)
@@ -129,6 +127,7 @@ SWEEPS = {
             for seed in SEEDS
         ],
     ),
+    "ablation": (ablation.ablation, ablation.recipes()),
 }
 
 
@@ -139,22 +138,6 @@ def rounded(value):
     if isinstance(value, list):
         return [rounded(item) for item in value]
     return float(f"{value:.4g}")
-
-
-@cache
-def processor():
-    return cpuinfo.get_cpu_info().get("brand_raw", platform.machine())
-
-
-def made(seconds):
-    return {
-        "date": f"{datetime.now(UTC):%Y-%m-%d}",
-        "seconds": round(seconds),
-        "machine": processor(),
-        "python": platform.python_version(),
-        "torch": torch.__version__,
-        "numpy": np.__version__,
-    }
 
 
 def run_hash(function, recipe):
