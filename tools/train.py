@@ -51,8 +51,8 @@ class Job(NamedTuple):
 
 # The reader of three digits
 
-READER = {"layers": ((16, 5, 2), (32, 3, 2), (64, 3, 2))}
-READER_RECIPE = Recipe(steps=20_000)
+READER = {"layers": ((24, 5, 2), (48, 3, 2), (80, 3, 2))}
+READER_RECIPE = Recipe(steps=25_000, decay=0.998)
 
 
 def reader_training(device):
