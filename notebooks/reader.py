@@ -286,21 +286,17 @@ def exact_sequence(reading, labels):
     return exact_digits, exact_digits & reading.ended & (reading.lengths == n + 1)
 
 
-def distort(images, generator, rotation=10, scale=0.1, slant=0.1, shift=2):
-    """Turn, stretch, slant and move each image (N, 28, 28) a little, at random.
+def numbers_read(model, images, labels, batch_size=500):
+    """How many of the numbers are read without a fault: generated freely, END included.
 
-    rotation is in degrees, shift in pixels, scale and slant are shares: each is the most that an
-    image gets, either way. What comes in from outside is 0.
+    images (N, *image_size), labels (N, n), on any device: they go to the model's.
     """
-    n = len(images)
-    turn, wide, high, lean, x, y = 2 * torch.rand(6, n, generator=generator) - 1
-    angle = math.radians(rotation) * turn
-    wide, high = (scale * wide).exp(), (scale * high).exp()
-    across = [angle.cos() * wide, (slant * lean - angle.sin()) * high, shift / 14 * x]
-    down = [angle.sin() * wide, angle.cos() * high, shift / 14 * y]
-    change = torch.stack(across + down, dim=1).view(n, 2, 3).to(images.device)
-    grid = F.affine_grid(change, (n, 1, 28, 28), align_corners=False)
-    return F.grid_sample(images[:, None], grid, align_corners=False)[:, 0]
+    device = next(model.parameters()).device
+    batches = zip(images.split(batch_size), labels.split(batch_size), strict=True)
+    return sum(
+        exact_sequence(generate(model, shown.to(device)), asked.to(device))[1].sum().item()
+        for shown, asked in batches
+    )
 
 
 class FreshNumbers:
@@ -322,6 +318,107 @@ class FreshNumbers:
             images = distort(images, generator)
         strips = images.unflatten(0, (n, 3)).transpose(1, 2).flatten(2)  # (n, 28, 84)
         return strips, *teacher_forcing(self.labels[picks].view(n, 3))
+
+
+class Recipe(NamedTuple):
+    """How a reader is trained; the defaults are where this lesson ends.
+
+    With cosine, the learning rate rises for a twentieth of the steps and falls along a cosine to 0;
+    without, it stays. With muon, Muon trains the matrices of the blocks and AdamW the rest. decay
+    is that of the moving average of the weights, for each step.
+    """
+
+    steps: int
+    batch_size: int = 64
+    learning_rate: float = 2e-3
+    cosine: bool = True
+    muon: bool = False
+    decay: float = 0.99
+    seed: int = 0
+
+
+def learning_rate_factor(recipe, step):
+    """What the learning rate is multiplied by at a step, counted from 0."""
+    if not recipe.cosine:
+        return 1.0
+    progress = step / recipe.steps
+    return min(20 * (step + 1) / recipe.steps, 0.5 + 0.5 * math.cos(math.pi * progress))
+
+
+def optimisers(model, recipe):
+    """AdamW for all parameters or, with muon, Muon for the matrices of the blocks.
+
+    Muon is scaled so that it moves a matrix about as far as AdamW would (`match_rms_adamw`).
+    """
+    blocks = [part for part in model.modules() if isinstance(part, (EncoderBlock, DecoderBlock))]
+    matrices = [p for block in blocks for p in block.parameters() if p.ndim == 2 and recipe.muon]
+    chosen = set(matrices)
+    others = [p for p in model.parameters() if p not in chosen]
+    shared = {"lr": recipe.learning_rate, "weight_decay": 0.01}
+    found = [torch.optim.AdamW(others, **shared)]
+    if matrices:
+        found.append(torch.optim.Muon(matrices, adjust_lr_fn="match_rms_adamw", **shared))
+    return found
+
+
+def place():
+    """The rank of this process and the number of processes that train together: 0, 1 alone."""
+    if not torch.distributed.is_initialized():
+        return 0, 1
+    return torch.distributed.get_rank(), torch.distributed.get_world_size()
+
+
+def token_loss(model, images, inputs, targets):
+    """Mean cross-entropy in nats a token; targets of `digits.PAD` are left out."""
+    return F.cross_entropy(model(images, inputs).flatten(0, 1), targets.flatten())
+
+
+def share_of_tokens(rows, batch):
+    """The share of a batch's targets that is among these rows of it, left out ones not counted.
+
+    The gradients of processes are averaged as if each had as many targets as any other.
+    """
+    return ((rows[-1] >= 0).sum() / (batch[-1] >= 0).sum()).item()
+
+
+class Training:
+    """A run of training, step by step, that can stop after any step and go on from its state.
+
+    draw(n, generator) gives images, inputs and targets of n numbers, see `FreshNumbers`.
+    `average` holds the model with the moving average of its weights. Processes that train together
+    take turns through the rows of each batch, and average their gradients.
+    """
+
+    def __init__(self, model, draw, recipe):
+        self.model, self.draw, self.recipe = model, draw, recipe
+        self.rank, self.processes = place()
+        if recipe.batch_size % self.processes:
+            raise ValueError(
+                f"batches of {recipe.batch_size} cannot be shared equally by {self.processes} "
+                "processes: take a multiple, or fewer processes"
+            )
+        self.forward = DistributedDataParallel(model) if self.processes > 1 else model
+        self.generator = torch.Generator().manual_seed(recipe.seed)
+        self.optimisers = optimisers(model, recipe)
+        factor = partial(learning_rate_factor, recipe)
+        self.schedules = [LambdaLR(optimiser, factor) for optimiser in self.optimisers]
+        self.average = AveragedModel(model, multi_avg_fn=get_ema_multi_avg_fn(recipe.decay))
+        self.done = 0
+
+    def step(self):
+        """Train on one batch; return the loss of this process's rows in nats a token."""
+        device = next(self.model.parameters()).device
+        batch = self.draw(self.recipe.batch_size, self.generator)
+        rows = [part[self.rank :: self.processes] for part in batch]
+        self.forward.train()
+        loss = token_loss(self.forward, *(part.to(device) for part in rows))
+        self.model.zero_grad()
+        (share_of_tokens(rows, batch) * self.processes * loss).backward()
+        for part in (*self.optimisers, *self.schedules):
+            part.step()
+        self.average.update_parameters(self.model)
+        self.done += 1
+        return loss.item()
 
 
 class ConvStem(nn.Module):
@@ -380,105 +477,24 @@ class StemReader(nn.Module):
         return self.decoder(tokens, self.encoder(images))[0]
 
 
-def token_loss(model, images, inputs, targets):
-    """Mean cross-entropy in nats a token; targets of `digits.PAD` are left out."""
-    return F.cross_entropy(model(images, inputs).flatten(0, 1), targets.flatten())
+def distort(images, generator, rotation=10, scale=0.1, slant=0.1, shift=2):
+    """Turn, stretch, slant and move each image (N, 28, 28) a little, at random.
 
-
-def numbers_read(model, images, labels, batch_size=500):
-    """How many of the numbers are read without a fault: generated freely, END included.
-
-    images (N, *image_size), labels (N, n), on any device: they go to the model's.
+    rotation is in degrees, shift in pixels, scale and slant are shares: each is the most that an
+    image gets, either way. What comes in from outside is 0.
     """
-    device = next(model.parameters()).device
-    batches = zip(images.split(batch_size), labels.split(batch_size), strict=True)
-    return sum(
-        exact_sequence(generate(model, shown.to(device)), asked.to(device))[1].sum().item()
-        for shown, asked in batches
-    )
+    n = len(images)
+    turn, wide, high, lean, x, y = 2 * torch.rand(6, n, generator=generator) - 1
+    angle = math.radians(rotation) * turn
+    wide, high = (scale * wide).exp(), (scale * high).exp()
+    across = [angle.cos() * wide, (slant * lean - angle.sin()) * high, shift / 14 * x]
+    down = [angle.sin() * wide, angle.cos() * high, shift / 14 * y]
+    change = torch.stack(across + down, dim=1).view(n, 2, 3).to(images.device)
+    grid = F.affine_grid(change, (n, 1, 28, 28), align_corners=False)
+    return F.grid_sample(images[:, None], grid, align_corners=False)[:, 0]
 
 
-class Recipe(NamedTuple):
-    """How a reader is trained; the defaults are where this lesson ends.
-
-    With cosine, the learning rate rises for a twentieth of the steps and falls along a cosine to 0;
-    without, it stays. With muon, Muon trains the matrices of the blocks and AdamW the rest. decay
-    is that of the moving average of the weights, for each step.
-    """
-
-    steps: int
-    batch_size: int = 64
-    learning_rate: float = 2e-3
-    cosine: bool = True
-    muon: bool = False
-    decay: float = 0.99
-    seed: int = 0
-
-
-def learning_rate_factor(recipe, step):
-    """What the learning rate is multiplied by at a step, counted from 0."""
-    if not recipe.cosine:
-        return 1.0
-    progress = step / recipe.steps
-    return min(20 * (step + 1) / recipe.steps, 0.5 + 0.5 * math.cos(math.pi * progress))
-
-
-def optimisers(model, recipe):
-    """AdamW for all parameters or, with muon, Muon for the matrices of the blocks.
-
-    Muon is scaled so that it moves a matrix about as far as AdamW would (`match_rms_adamw`).
-    """
-    blocks = [part for part in model.modules() if isinstance(part, (EncoderBlock, DecoderBlock))]
-    matrices = [p for block in blocks for p in block.parameters() if p.ndim == 2 and recipe.muon]
-    chosen = set(matrices)
-    others = [p for p in model.parameters() if p not in chosen]
-    shared = {"lr": recipe.learning_rate, "weight_decay": 0.01}
-    found = [torch.optim.AdamW(others, **shared)]
-    if matrices:
-        found.append(torch.optim.Muon(matrices, adjust_lr_fn="match_rms_adamw", **shared))
-    return found
-
-
-def place():
-    """The rank of this process and the number of processes that train together: 0, 1 alone."""
-    if not torch.distributed.is_initialized():
-        return 0, 1
-    return torch.distributed.get_rank(), torch.distributed.get_world_size()
-
-
-class Training:
-    """A run of training, step by step, that can stop after any step and go on from its state.
-
-    draw(n, generator) gives images, inputs and targets of n numbers, see `FreshNumbers`.
-    `average` holds the model with the moving average of its weights. Processes that train together
-    take turns through the rows of each batch, and average their gradients.
-    """
-
-    def __init__(self, model, draw, recipe):
-        self.model, self.draw, self.recipe = model, draw, recipe
-        self.rank, self.processes = place()
-        self.forward = DistributedDataParallel(model) if self.processes > 1 else model
-        self.generator = torch.Generator().manual_seed(recipe.seed)
-        self.optimisers = optimisers(model, recipe)
-        factor = partial(learning_rate_factor, recipe)
-        self.schedules = [LambdaLR(optimiser, factor) for optimiser in self.optimisers]
-        self.average = AveragedModel(model, multi_avg_fn=get_ema_multi_avg_fn(recipe.decay))
-        self.done = 0
-
-    def step(self):
-        """Train on one batch; return the loss of this process's rows in nats a token."""
-        device = next(self.model.parameters()).device
-        batch = self.draw(self.recipe.batch_size, self.generator)
-        rows = (part[self.rank :: self.processes].to(device) for part in batch)
-        self.forward.train()
-        loss = token_loss(self.forward, *rows)
-        self.model.zero_grad()
-        loss.backward()
-        for part in (*self.optimisers, *self.schedules):
-            part.step()
-        self.average.update_parameters(self.model)
-        self.done += 1
-        return loss.item()
+WIDE_STEM = ((24, 5, 2), (48, 3, 2), (80, 3, 2))
 
 
 def snapshot(training):
