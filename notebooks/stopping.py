@@ -52,7 +52,7 @@ class ScatteredNumbers:
         return numbers.images, inputs, targets
 
 
-RECIPE = Recipe(steps=6_000)
+RECIPE = Recipe(steps=4_000)
 
 
 def wanted(labels, limit=8):
