@@ -15,6 +15,7 @@ import os
 import sys
 import time
 from collections.abc import Callable
+from statistics import fmean
 from typing import NamedTuple
 
 import torch
@@ -23,6 +24,7 @@ from safetensors.torch import save
 
 import _style
 import digits
+import stopping
 import weights
 from files import write_atomically
 from lessons import BUILD
@@ -32,6 +34,7 @@ from reader import (
     Recipe,
     StemReader,
     Training,
+    generate,
     numbers_read,
     restore,
     snapshot,
@@ -39,6 +42,7 @@ from reader import (
 
 CHECKPOINTS = BUILD / "train"
 EVERY = 500  # steps from one checkpoint to the next
+CURVE = 20  # steps over which a stored loss is the mean
 
 
 class Job(NamedTuple):
@@ -77,9 +81,41 @@ def reader_test(model):
     return found
 
 
+# The reader of one to five digits
+
+
+def variable_training(device):
+    training_digits, _ = digits.split(digits.load())
+    torch.manual_seed(stopping.RECIPE.seed)
+    model = stopping.build().to(device)
+    return Training(model, stopping.ScatteredNumbers(*training_digits), stopping.RECIPE)
+
+
+def scattered_read(model, numbers):
+    """How many of the `digits.Numbers` are read without a fault, END included."""
+    device = next(model.parameters()).device
+    reading = generate(model.cpu(), numbers.images)
+    model.to(device)
+    return stopping.judge(reading, numbers)[0].sum().item()
+
+
+def variable_score(model):
+    _, validation_digits = digits.split(digits.load())
+    return scattered_read(model, digits.scatter(*validation_digits, n=3_000, seed=1)) / 30
+
+
+def variable_test(model):
+    data = digits.load()
+    right = scattered_read(model, digits.scatter(data.x_test, data.y_test, n=3_000, seed=2))
+    return {"3000 scattered numbers": interval(right, 3_000)}
+
+
 # What all have in common
 
-JOBS = {"reader": Job(reader_training, reader_score, reader_test)}
+JOBS = {
+    "reader": Job(reader_training, reader_score, reader_test),
+    "reader-variable": Job(variable_training, variable_score, variable_test),
+}
 
 
 def interval(right, total):
@@ -89,12 +125,12 @@ def interval(right, total):
 
 
 def resume(training, checkpoint):
-    """Put the run where its checkpoint is; return the seconds that it took so far.
+    """Put the run where its checkpoint is; return the seconds that it took, and its losses.
 
     Raises ValueError for a checkpoint that cannot be read or is of another recipe.
     """
     if not checkpoint.exists():
-        return 0.0
+        return 0.0, []
     remedy = f"Remove {checkpoint} to begin anew."
     try:
         state = torch.load(checkpoint, weights_only=True)
@@ -103,28 +139,32 @@ def resume(training, checkpoint):
     if state["recipe"] != training.recipe._asdict():
         raise ValueError(f"the checkpoint is of another recipe, {state['recipe']}. {remedy}")
     restore(training, state)
-    return state["seconds"]
+    return state["seconds"], state["losses"]
 
 
-def save_checkpoint(training, checkpoint, seconds):
+def save_checkpoint(training, checkpoint, seconds, losses):
     content = io.BytesIO()
-    recipe = training.recipe._asdict()
-    torch.save({"recipe": recipe, "seconds": seconds, **snapshot(training)}, content)
+    facts = {"recipe": training.recipe._asdict(), "seconds": seconds, "losses": losses}
+    torch.save({**facts, **snapshot(training)}, content)
     write_atomically(checkpoint, content.getvalue())
 
 
 def run(name, training, progress):
-    """Train to the end of the recipe, from the checkpoint if there is one; return the seconds."""
+    """Train to the end of the recipe, from the checkpoint if there is one.
+
+    Returns the seconds that it took, and the loss of each step.
+    """
     checkpoint = CHECKPOINTS / f"{name}.pt"
     steps = training.recipe.steps
-    start = time.monotonic() - resume(training, checkpoint)
+    seconds, losses = resume(training, checkpoint)
+    start = time.monotonic() - seconds
     line = progress.add_task(name, total=steps, completed=training.done)
     while training.done < steps:
-        loss = training.step()
-        progress.update(line, advance=1, description=f"{name}  loss {loss:.3f}")
+        losses.append(training.step())
+        progress.update(line, advance=1, description=f"{name}  loss {losses[-1]:.3f}")
         if training.rank == 0 and (training.done % EVERY == 0 or training.done == steps):
-            save_checkpoint(training, checkpoint, time.monotonic() - start)
-    return time.monotonic() - start
+            save_checkpoint(training, checkpoint, time.monotonic() - start, losses)
+    return time.monotonic() - start, losses
 
 
 def refuse_to_lose(path, score, overwrite):
@@ -139,7 +179,7 @@ def refuse_to_lose(path, score, overwrite):
         )
 
 
-def finish(name, job, training, seconds, overwrite):
+def finish(name, job, training, seconds, losses, overwrite):
     """Choose between the last weights and their average, by validation; test; write the file."""
     models = {"last": training.model, "average": training.average.module}
     scores = {kind: job.score(model) for kind, model in models.items()}
@@ -151,6 +191,7 @@ def finish(name, job, training, seconds, overwrite):
         "weights": kind,
         "validation": scores[kind],
         "test": job.test(models[kind]),
+        "losses": [round(fmean(losses[i : i + CURVE]), 4) for i in range(0, len(losses), CURVE)],
         **made(seconds),
     }
     tensors = {key: value.cpu() for key, value in models[kind].state_dict().items()}
@@ -163,9 +204,9 @@ def train(names, device, overwrite):
     with Progress() as progress:
         for name in names:
             training = JOBS[name].training(device)
-            seconds = run(name, training, progress)
+            seconds, losses = run(name, training, progress)
             if training.rank == 0:
-                finish(name, JOBS[name], training, seconds, overwrite)
+                finish(name, JOBS[name], training, seconds, losses, overwrite)
 
 
 if __name__ == "__main__":
