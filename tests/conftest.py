@@ -91,9 +91,9 @@ def stop_and_go_on(tiny_project, start_training):
         while not checkpoint.exists() and process.poll() is None:
             time.sleep(0.05)
         os.killpg(process.pid, signal.SIGINT)
-        stopped = "".join(process.communicate(timeout=120))
+        stopped = "".join(process.communicate(timeout=300))
         slow.unlink()
-        return stopped, "".join(start_training(*command).communicate(timeout=120))
+        return stopped, "".join(start_training(*command).communicate(timeout=300))
 
     return outputs_of
 
