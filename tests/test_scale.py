@@ -78,7 +78,7 @@ def test_both_processes_hold_the_same_weights_to_the_bit(two, kind):
 @pytest.mark.parametrize("kind", ["last", "average"])
 def test_two_processes_end_with_nearly_the_weights_of_one(one, two, kind):
     weights = [without_key_biases(result[kind]) for result in (two[0], one)]
-    assert farthest(*weights) <= 1e-5
+    assert farthest(*weights) <= 1e-4  # a step of the training moves a weight by up to 2e-3
 
 
 def test_a_stopped_run_of_two_processes_goes_on_to_the_weights_of_one_that_was_not(
