@@ -14,6 +14,7 @@ from pathlib import Path
 from safetensors import SafetensorError, safe_open
 
 FOLDER = Path(__file__).resolve().parent.parent / "data"
+REMEDY = "Restore it with `git checkout data`, or train it again with `make train OVERWRITE=1`."
 
 
 def read(path):
@@ -21,19 +22,18 @@ def read(path):
 
     Raises ValueError for a file that is missing, truncated or of another origin.
     """
-    remedy = "Restore it with `git checkout data`, or train it again with `make train`."
     try:
         with safe_open(path, framework="pt") as file:
             made = json.loads((file.metadata() or {})["made"])
             return {name: file.get_tensor(name) for name in file.keys()}, made  # noqa: SIM118
     except FileNotFoundError as error:
-        raise ValueError(f"{path} is not there. {remedy}") from error
+        raise ValueError(f"{path} is not there. {REMEDY}") from error
+    except (KeyError, json.JSONDecodeError) as error:
+        raise ValueError(f"{path} does not say how it was made. {REMEDY}") from error
     except (SafetensorError, OSError, ValueError) as error:
         raise ValueError(
-            f"{path} is truncated or no safetensors file: {error}. {remedy}"
+            f"{path} is truncated or no safetensors file: {error}. {REMEDY}"
         ) from error
-    except KeyError as error:
-        raise ValueError(f"{path} does not say how it was made. {remedy}") from error
 
 
 def load(name, model):
@@ -55,7 +55,7 @@ def load(name, model):
     if faults := sorted(faults + other):
         raise ValueError(
             f"{path} holds the weights of another model than this {type(model).__name__}: "
-            f"{faults[0]}{f', and {len(faults) - 1} more' if faults[1:] else ''}"
+            f"{faults[0]}{f', and {len(faults) - 1} more' if faults[1:] else ''}. {REMEDY}"
         )
     model.load_state_dict(tensors)
     return made

@@ -1,6 +1,11 @@
 """What several test files use."""
 
+import os
 import shutil
+import signal
+import subprocess
+import sys
+import time
 
 import pytest
 import torch
@@ -32,6 +37,65 @@ def project(tmp_path):
     shutil.copy(lessons.ROOT / "constraints.txt", root)
     (root / "notebooks").mkdir()
     return root
+
+
+@pytest.fixture
+def tiny_project(project):
+    """The same with the code of lessons, and a tiny training in place of those of `make train`."""
+    shutil.copy(lessons.ROOT / "_style.py", project)
+    for module in lessons.NOTEBOOKS.glob("*.py"):
+        shutil.copy(module, project / "notebooks")
+    tools = project / "tools"
+    shutil.copy(lessons.ROOT / "tests" / "tiny_job.py", tools)
+    with (tools / "jobs.py").open("a") as jobs:
+        jobs.write("import tiny_job as t\nJOBS = {'tiny': Job(t.training, t.score, t.test)}\n")
+    checkpoints = (tools / "checkpoints.py").read_text()
+    (tools / "checkpoints.py").write_text(checkpoints.replace("EVERY = 500", "EVERY = 5"))
+    return project
+
+
+@pytest.fixture
+def start_training(tiny_project):
+    """Start a command that trains in the tiny project; return the process."""
+    processes = []
+    paths = os.pathsep.join([str(tiny_project), str(tiny_project / "notebooks")])
+
+    def start(*command):
+        process = subprocess.Popen(
+            [sys.executable, *command],
+            cwd=tiny_project,
+            env=os.environ | {"PYTHONPATH": paths, "OMP_NUM_THREADS": "1"},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+        processes.append(process)
+        return process
+
+    yield start
+    for process in processes:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.communicate()
+
+
+@pytest.fixture
+def stop_and_go_on(tiny_project, start_training):
+    """Interrupt a command at its first checkpoint, start it again; return what both have said."""
+
+    def outputs_of(*command):
+        slow, checkpoint = tiny_project / "slow", tiny_project / "_build" / "train" / "tiny.pt"
+        slow.touch()
+        process = start_training(*command)
+        while not checkpoint.exists() and process.poll() is None:
+            time.sleep(0.05)
+        os.killpg(process.pid, signal.SIGINT)
+        stopped = "".join(process.communicate(timeout=300))
+        slow.unlink()
+        return stopped, "".join(start_training(*command).communicate(timeout=300))
+
+    return outputs_of
 
 
 @pytest.fixture(scope="module")

@@ -49,6 +49,12 @@ def test_an_unknown_lesson_for_spread_is_an_error_that_lists_the_lessons():
     assert "no lesson '99'; there are 01, 02" in result.stderr
 
 
+def test_an_unknown_training_is_an_error_that_lists_those_that_are_there():
+    result = make(lessons.ROOT, "train", "WHAT=typo")
+    assert result.returncode != 0
+    assert "no training 'typo'; there are reader, " in result.stderr
+
+
 def test_continuous_integration_calls_make_test():
     assert (lessons.ROOT / ".ci" / "run").read_text("utf-8").splitlines()[-1] == "make test"
     assert "run: .ci/run" in (lessons.ROOT / ".github/workflows/ci.yml").read_text("utf-8")

@@ -1,133 +1,46 @@
 """`make train`: trains what later lessons load, and writes it to data/*.safetensors.
 
     make train
-    make train WHAT=reader
+    make train WHAT=reader DEVICE=cuda
+    make train WHAT=reader OVERWRITE=1
     torchrun --nproc-per-node 2 tools/train.py reader
 
-A run that was stopped goes on from its checkpoint in _build/train/, on the same machine to the
-same weights, bit for bit. Under torchrun, processes share each batch.
+What its recipe has made already is not trained again. A run that was stopped goes on from its
+checkpoint; with the same code, machine and number of processes to the same weights, bit for bit.
+Under torchrun, processes share each batch.
 """
 
 import argparse
-import io
 import json
-import os
 import sys
-import time
-from collections.abc import Callable
-from typing import NamedTuple
+from statistics import fmean
 
 import torch
 from rich.progress import Progress
 from safetensors.torch import save
 
-import _style
-import digits
+import checkpoints
 import weights
 from files import write_atomically
-from lessons import BUILD
+from jobs import JOBS
 from made import made
-from reader import (
-    FreshNumbers,
-    Recipe,
-    StemReader,
-    Training,
-    numbers_read,
-    restore,
-    snapshot,
-)
+from reader import place
+from together import together
 
-CHECKPOINTS = BUILD / "train"
-EVERY = 500  # steps from one checkpoint to the next
+CURVE = 20  # steps over which a stored loss is the mean
 
 
-class Job(NamedTuple):
-    """A model that is trained step by step, and how it is judged."""
-
-    training: Callable  # device -> Training
-    score: Callable  # model -> accuracy on validation data, %
-    test: Callable  # model -> {what: accuracy with its interval}, reported and not chosen by
-
-
-# The reader of three digits
-
-READER = {"layers": ((24, 5, 2), (48, 3, 2), (80, 3, 2))}
-READER_RECIPE = Recipe(steps=25_000, decay=0.998)
+def is_made(path, training):
+    """Whether the file holds such a model, trained by this recipe."""
+    if not path.exists():
+        return False
+    tensors, facts = weights.read(path)
+    shapes = {key: value.shape for key, value in training.model.state_dict().items()}
+    same_model = shapes == {key: tensor.shape for key, tensor in tensors.items()}
+    return same_model and facts["recipe"] == training.recipe._asdict()
 
 
-def reader_training(device):
-    training_digits, _ = digits.split(digits.load())
-    torch.manual_seed(READER_RECIPE.seed)
-    model = StemReader(**READER).to(device)
-    return Training(model, FreshNumbers(*training_digits, distorted=True), READER_RECIPE)
-
-
-def reader_score(model):
-    _, validation_digits = digits.split(digits.load())
-    images, labels = digits.compose(*validation_digits, n=10_000, seed=3)
-    return 100 * numbers_read(model, images, labels) / len(images)
-
-
-def reader_test(model):
-    data = digits.load()
-    found = {}
-    for n, seed in ((2_000, 1), (10_000, 2)):
-        right = numbers_read(model, *digits.compose(data.x_test, data.y_test, n, seed))
-        found[f"{n} composites"] = interval(right, n)
-    return found
-
-
-# What all have in common
-
-JOBS = {"reader": Job(reader_training, reader_score, reader_test)}
-
-
-def interval(right, total):
-    """Accuracy in % and its 95 % Wilson interval, of right among total."""
-    exact, low, high = _style.wilson(right, total)
-    return {"right": right, "of": total, "exact": exact, "interval": [low, high]}
-
-
-def resume(training, checkpoint):
-    """Put the run where its checkpoint is; return the seconds that it took so far.
-
-    Raises ValueError for a checkpoint that cannot be read or is of another recipe.
-    """
-    if not checkpoint.exists():
-        return 0.0
-    remedy = f"Remove {checkpoint} to begin anew."
-    try:
-        state = torch.load(checkpoint, weights_only=True)
-    except Exception as error:  # torch.load raises many kinds, depending on where the damage is
-        raise ValueError(f"the checkpoint cannot be read: {error}. {remedy}") from error
-    if state["recipe"] != training.recipe._asdict():
-        raise ValueError(f"the checkpoint is of another recipe, {state['recipe']}. {remedy}")
-    restore(training, state)
-    return state["seconds"]
-
-
-def save_checkpoint(training, checkpoint, seconds):
-    content = io.BytesIO()
-    recipe = training.recipe._asdict()
-    torch.save({"recipe": recipe, "seconds": seconds, **snapshot(training)}, content)
-    write_atomically(checkpoint, content.getvalue())
-
-
-def run(name, training, progress):
-    """Train to the end of the recipe, from the checkpoint if there is one; return the seconds."""
-    checkpoint = CHECKPOINTS / f"{name}.pt"
-    steps = training.recipe.steps
-    start = time.monotonic() - resume(training, checkpoint)
-    line = progress.add_task(name, total=steps, completed=training.done)
-    while training.done < steps:
-        loss = training.step()
-        progress.update(line, advance=1, description=f"{name}  loss {loss:.3f}")
-        if training.rank == 0 and (training.done % EVERY == 0 or training.done == steps):
-            save_checkpoint(training, checkpoint, time.monotonic() - start)
-    return time.monotonic() - start
-
-
-def refuse_to_lose(path, score, overwrite):
+def refuse_to_lose(name, path, score, overwrite):
     """Raise ValueError if the file holds a better model than one of this score."""
     if not path.exists() or overwrite:
         return
@@ -135,58 +48,64 @@ def refuse_to_lose(path, score, overwrite):
     if stored > score:
         raise ValueError(
             f"{path} holds a better model, {stored:.2f} % on the validation data against "
-            f"{score:.2f} %, and was kept. To replace it: `make train OVERWRITE=1`"
+            f"{score:.2f} %, and was kept. To replace it: `make train WHAT={name} OVERWRITE=1`"
         )
 
 
-def finish(name, job, training, seconds, overwrite):
-    """Choose between the last weights and their average, by validation; test; write the file."""
-    models = {"last": training.model, "average": training.average.module}
-    scores = {kind: job.score(model) for kind, model in models.items()}
-    kind = max(scores, key=scores.get)
-    path = weights.FOLDER / f"{name}.safetensors"
-    refuse_to_lose(path, scores[kind], overwrite)
+def finish(name, training, models, seconds, losses, overwrite):
+    """Choose among the models by validation; test; write the file."""
+    job, path = JOBS[name], weights.FOLDER / f"{name}.safetensors"
+    scores = {which: job.score(model) for which, model in models.items()}
+    which = max(scores, key=scores.get)
+    refuse_to_lose(name, path, scores[which], overwrite)
     facts = {
         "recipe": training.recipe._asdict(),
-        "weights": kind,
-        "validation": scores[kind],
-        "test": job.test(models[kind]),
+        "weights": which,
+        "validation": scores[which],
+        "test": job.test(models[which]),
+        "losses": [round(fmean(losses[i : i + CURVE]), 4) for i in range(0, len(losses), CURVE)],
         **made(seconds),
     }
-    tensors = {key: value.cpu() for key, value in models[kind].state_dict().items()}
+    tensors = {key: value.cpu() for key, value in models[which].state_dict().items()}
     write_atomically(path, save(tensors, {"made": json.dumps(facts)}))
-    (CHECKPOINTS / f"{name}.pt").unlink()
-    print(f"wrote {path.name}: {json.dumps(facts)}")
+    checkpoints.path_of(name).unlink(missing_ok=True)
+    print(f"wrote {path.name}: {which} weights, {scores[which]:.2f} % on the validation data")
+    for what, found in facts["test"].items():
+        low, high = found["interval"]
+        print(f"  {found['exact']:.2f} % [{low:.2f}, {high:.2f}] of {what}")
 
 
-def train(names, device, overwrite):
-    with Progress() as progress:
-        for name in names:
-            training = JOBS[name].training(device)
-            seconds = run(name, training, progress)
-            if training.rank == 0:
-                finish(name, JOBS[name], training, seconds, overwrite)
+def train(name, device, overwrite, progress):
+    training = JOBS[name].training(device)
+    first = place()[0] == 0
+    if not overwrite and is_made(weights.FOLDER / f"{name}.safetensors", training):
+        if first:
+            print(f"{name} is there. To train it again: `make train WHAT={name} OVERWRITE=1`")
+        return
+    models, seconds, losses = JOBS[name].run(name, training, progress)
+    if first:
+        finish(name, training, models, seconds, losses, overwrite)
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("names", nargs="*", help=f"of {', '.join(JOBS)}; all if none is named")
-    parser.add_argument("--device", default="cpu", help="cpu, cuda")
+    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
     parser.add_argument("--overwrite", action="store_true", help="replace also a better file")
     arguments = parser.parse_args()
     if unknown := [name for name in arguments.names if name not in JOBS]:
         parser.error(f"no training {unknown[0]!r}; there are {', '.join(JOBS)}")
-    if arguments.device.startswith("cuda") and not torch.cuda.is_available():
+    if arguments.device == "cuda" and not torch.cuda.is_available():
         parser.error("--device cuda: PyTorch finds no such device here; leave it out for the CPU")
     torch.set_num_threads(1)
-    if together := "RANK" in os.environ:  # which torchrun sets
-        torch.distributed.init_process_group()
     try:
-        train(arguments.names or list(JOBS), arguments.device, arguments.overwrite)
+        with together(arguments.device), Progress(disable=place()[0] > 0) as progress:
+            for name in arguments.names or JOBS:
+                train(name, arguments.device, arguments.overwrite, progress)
     except KeyboardInterrupt:
-        sys.exit(f"Stopped. The same command goes on from the last checkpoint in {CHECKPOINTS}.")
+        sys.exit(
+            f"Stopped. The same command goes on from the last checkpoint in "
+            f"{checkpoints.FOLDER}, if there is one."
+        )
     except ValueError as error:
         sys.exit(str(error))
-    finally:
-        if together:
-            torch.distributed.destroy_process_group()
