@@ -361,6 +361,11 @@ def optimisers(model, recipe):
     return found
 
 
+def token_loss(model, images, inputs, targets):
+    """Mean cross-entropy in nats a token; targets of `digits.PAD` are left out."""
+    return F.cross_entropy(model(images, inputs).flatten(0, 1), targets.flatten())
+
+
 def place():
     """The rank of this process and the number of processes that train together: 0, 1 alone."""
     if not torch.distributed.is_initialized():
@@ -368,17 +373,20 @@ def place():
     return torch.distributed.get_rank(), torch.distributed.get_world_size()
 
 
-def token_loss(model, images, inputs, targets):
-    """Mean cross-entropy in nats a token; targets of `digits.PAD` are left out."""
-    return F.cross_entropy(model(images, inputs).flatten(0, 1), targets.flatten())
+def own_rows(batch, rank, processes):
+    """One process's rows of a batch, and the weight of their mean loss in that of the batch.
 
-
-def share_of_tokens(rows, batch):
-    """The share of a batch's targets that is among these rows of it, left out ones not counted.
-
-    The gradients of processes are averaged as if each had as many targets as any other.
+    The weight is 1 unless some processes have more targets than others, PAD left out. Raises
+    ValueError for a batch that cannot be shared equally.
     """
-    return ((rows[-1] >= 0).sum() / (batch[-1] >= 0).sum()).item()
+    if len(batch[0]) % processes:
+        raise ValueError(
+            f"batches of {len(batch[0])} cannot be shared equally by {processes} processes: "
+            "take a multiple, or fewer processes"
+        )
+    rows = [part[rank::processes] for part in batch]
+    mine, everyones = ((part[-1] >= 0).sum().item() for part in (rows, batch))
+    return rows, processes * mine / everyones
 
 
 class Training:
@@ -392,11 +400,6 @@ class Training:
     def __init__(self, model, draw, recipe):
         self.model, self.draw, self.recipe = model, draw, recipe
         self.rank, self.processes = place()
-        if recipe.batch_size % self.processes:
-            raise ValueError(
-                f"batches of {recipe.batch_size} cannot be shared equally by {self.processes} "
-                "processes: take a multiple, or fewer processes"
-            )
         self.forward = DistributedDataParallel(model) if self.processes > 1 else model
         self.generator = torch.Generator().manual_seed(recipe.seed)
         self.optimisers = optimisers(model, recipe)
@@ -409,11 +412,11 @@ class Training:
         """Train on one batch; return the loss of this process's rows in nats a token."""
         device = next(self.model.parameters()).device
         batch = self.draw(self.recipe.batch_size, self.generator)
-        rows = [part[self.rank :: self.processes] for part in batch]
+        rows, weight = own_rows(batch, self.rank, self.processes)
         self.forward.train()
         loss = token_loss(self.forward, *(part.to(device) for part in rows))
         self.model.zero_grad()
-        (share_of_tokens(rows, batch) * self.processes * loss).backward()
+        (weight * loss).backward()
         for part in (*self.optimisers, *self.schedules):
             part.step()
         self.average.update_parameters(self.model)
