@@ -5,20 +5,38 @@ import torch
 
 import tiny_job
 import weights
+from digits import PAD
+from reader import END
 from together import together
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
 
+def first_gradients(training):
+    training.step()
+    return {name: p.grad.clone() for name, p in training.model.named_parameters()}
+
+
+class OfAnyLength(tiny_job.Numbers):
+    """Batches in which every second number ends after one digit."""
+
+    def __call__(self, n, generator):
+        images, inputs, targets = super().__call__(n, generator)
+        targets[::2, 1], targets[::2, 2:] = END, PAD
+        return images, inputs, targets
+
+
 def trained():
     """The tiny training to its end: gradients of the first step, and all weights at the end."""
+    of_any_length = tiny_job.training("cpu")
+    of_any_length.draw.__class__ = OfAnyLength
     training = tiny_job.training("cpu")
-    training.step()
-    gradients = {name: p.grad.clone() for name, p in training.model.named_parameters()}
+    gradients = first_gradients(training)
     while training.done < tiny_job.RECIPE.steps:
         training.step()
     return {
         "gradients": gradients,
+        "gradients of any length": first_gradients(of_any_length),
         "last": training.model.state_dict(),
         "average": training.average.module.state_dict(),
     }
@@ -66,8 +84,15 @@ def farthest(one, other):
     return max((one[name] - other[name]).abs().max().item() for name in one)
 
 
-def test_the_gradients_of_two_processes_are_those_of_one(one, two):
-    assert farthest(two[0]["gradients"], one["gradients"]) <= 1e-6
+@pytest.mark.parametrize("kind", ["gradients", "gradients of any length"])
+def test_the_gradients_of_two_processes_are_those_of_one(one, two, kind):
+    assert farthest(two[0][kind], one[kind]) <= 1e-6
+
+
+def test_a_batch_that_processes_cannot_share_equally_is_refused(monkeypatch):
+    monkeypatch.setattr("reader.place", lambda: (0, 3))
+    with pytest.raises(ValueError, match="batches of 8 cannot be shared equally by 3 processes"):
+        tiny_job.training("cpu")
 
 
 @pytest.mark.parametrize("kind", ["last", "average"])
