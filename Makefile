@@ -6,7 +6,7 @@ BIN := .venv/bin/python
 CHECK := OMP_NUM_THREADS=1 PYTHONPATH=tests $(BIN) -m pytest -p nbval_numbers --nbval --nbval-current-env \
 	-n auto --dist loadfile --no-loadscope-reorder --no-header -q
 
-.PHONY: help run test check lab update export sweep ablate train spread clean
+.PHONY: help run test check lab update export sweep ablate train spread bench clean
 
 help:
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-20s %s\n", $$1, $$2}' Makefile
@@ -42,6 +42,9 @@ train: .venv/ready ## author: train what lessons load, into data/*.safetensors: 
 
 spread: .venv/ready ## author: how far a lesson's numbers move between conditions: make spread LESSON=02
 	@PYTHONPATH=tests $(BIN) tools/spread.py "$(LESSON)"
+
+bench: .venv/ready ## author: the article's reader against ours, measured on one thread, into data/results/ and the README
+	@OMP_NUM_THREADS=1 PYTHONPATH=.:notebooks $(BIN) tools/bench.py
 
 clean: ## remove what run and test have built; .venv stays
 	rm -rf _build _site .pytest_cache .ruff_cache

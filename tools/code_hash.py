@@ -10,6 +10,7 @@ TOOLS = ROOT / "tools"
 GROUPS = [
     [NOTEBOOKS / "grammar.py", NOTEBOOKS / "seq2seq.py", TOOLS / "sweep.py"],
     [NOTEBOOKS / "digits.py", NOTEBOOKS / "reader.py", TOOLS / "ablation.py"],
+    [NOTEBOOKS / "digits.py", NOTEBOOKS / "reader.py", TOOLS / "measure.py"],
 ]
 DOCUMENTED = (ast.FunctionDef, ast.ClassDef)
 

@@ -10,9 +10,9 @@ import nbformat
 
 from files import write_atomically
 from lessons import NOTEBOOKS, ROOT, code_cells, lesson_paths, read, summarise
+from readme import README, with_part
 from run import execute_lessons, exit_with
 
-README = ROOT / "README.md"
 BEGIN, END = "<!-- lessons: written by make update -->\n", "<!-- end of lessons -->\n"
 PICTURE = ROOT / "blog" / "attention.png"
 PICTURE_IN = "02_three_digit_reader"
@@ -30,12 +30,7 @@ def lessons_table(summaries):
 
 def with_lessons(readme, summaries):
     """The README's text with the part between the two marks written anew."""
-    if readme.count(BEGIN) != 1 or readme.count(END) != 1:
-        raise ValueError(
-            f"README.md must hold the marks {BEGIN.strip()!r} and {END.strip()!r} once"
-        )
-    before, _, rest = readme.partition(BEGIN)
-    return f"{before}{BEGIN}\n{lessons_table(summaries)}\n{END}{rest.partition(END)[2]}"
+    return with_part(readme, BEGIN, END, lessons_table(summaries))
 
 
 def picture(notebook):
