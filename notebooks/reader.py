@@ -303,19 +303,19 @@ class FreshNumbers:
     """Batches of three-digit numbers that are composed when they are asked for, never twice.
 
     images (N, 28, 28) and labels (N,), uint8, as `digits.load` returns them. Digits are picked with
-    replacement and, with distorted, each goes through `distort`.
+    replacement, and each goes through change(images, generator), such as `distort`, if given.
     """
 
-    def __init__(self, images, labels, distorted=False):
+    def __init__(self, images, labels, change=None):
         self.images, self.labels = torch.from_numpy(images), torch.from_numpy(labels).long()
-        self.distorted = distorted
+        self.change = change
 
     def __call__(self, n, generator):
         """Images (n, 28, 84), and the decoder's inputs and targets, both (n, 4)."""
         picks = torch.randint(len(self.images), (3 * n,), generator=generator)
         images = self.images[picks].float() / 255
-        if self.distorted:
-            images = distort(images, generator)
+        if self.change:
+            images = self.change(images, generator)
         strips = images.unflatten(0, (n, 3)).transpose(1, 2).flatten(2)  # (n, 28, 84)
         return strips, *teacher_forcing(self.labels[picks].view(n, 3))
 
@@ -480,11 +480,12 @@ class StemReader(nn.Module):
         return self.decoder(tokens, self.encoder(images))[0]
 
 
-def distort(images, generator, rotation=10, scale=0.1, slant=0.1, shift=2):
-    """Turn, stretch, slant and move each image (N, 28, 28) a little, at random.
+def distort(images, generator, rotation=10, scale=0.1, slant=0.1, shift=2, bend=0):
+    """Turn, stretch, slant, move and bend each image (N, 28, 28) a little, at random.
 
-    rotation is in degrees, shift in pixels, scale and slant are shares: each is the most that an
-    image gets, either way. What comes in from outside is 0.
+    rotation is in degrees, shift and bend in pixels, scale and slant are shares: each is the most
+    that an image gets, either way; bend moves 16 points of it, each its own way, and what lies
+    between smoothly with them. What comes in from outside is 0.
     """
     n = len(images)
     turn, wide, high, lean, x, y = 2 * torch.rand(6, n, generator=generator) - 1
@@ -494,6 +495,10 @@ def distort(images, generator, rotation=10, scale=0.1, slant=0.1, shift=2):
     down = [angle.sin() * wide, angle.cos() * high, shift / 14 * y]
     change = torch.stack(across + down, dim=1).view(n, 2, 3).to(images.device)
     grid = F.affine_grid(change, (n, 1, 28, 28), align_corners=False)
+    if bend:
+        points = 2 * torch.rand(n, 2, 4, 4, generator=generator) - 1
+        field = F.interpolate(points, size=(28, 28), mode="bicubic", align_corners=True)
+        grid = grid + bend / 14 * field.permute(0, 2, 3, 1).to(images.device)
     return F.grid_sample(images[:, None], grid, align_corners=False)[:, 0]
 
 

@@ -75,7 +75,7 @@ def test_the_next_batch_is_another_and_the_same_generator_gives_the_same(draw):
 
 
 def test_distorted_numbers_have_the_labels_of_the_digits_they_were(draw, some_digits):
-    distorted = FreshNumbers(*some_digits, distorted=True)(5, generator())
+    distorted = FreshNumbers(*some_digits, distort)(5, generator())
     plain = draw(5, generator())
     assert torch.equal(distorted[2], plain[2])
     assert not torch.equal(distorted[0], plain[0])
@@ -111,6 +111,12 @@ def test_a_rotation_keeps_the_middle_where_it_is():
     cross[:, 13:15, 13:15] = 1
     turned = distort(cross, generator(), **STILL | {"rotation": 90})
     assert turned[0, 12:16, 12:16].sum() == pytest.approx(4, abs=0.2)
+
+
+def test_bending_moves_ink_and_keeps_about_as_much_of_it(images):
+    bent = distort(images, generator(), **STILL | {"bend": 2})
+    assert (bent - images).abs().mean() > 0.02
+    assert bent.sum() == pytest.approx(images.sum().item(), rel=0.1)
 
 
 # The stem and its reader

@@ -41,7 +41,8 @@ def ablation(encoder, digits_used, distorted, position_std, norm_first, numbers,
     """
     (images, labels), validation_digits = digits.split(digits.load())
     validation = digits.compose(*validation_digits, n=VALIDATION_NUMBERS, seed=3)
-    draw = reader.FreshNumbers(images[:digits_used], labels[:digits_used], distorted)
+    change = reader.distort if distorted else None
+    draw = reader.FreshNumbers(images[:digits_used], labels[:digits_used], change)
     torch.manual_seed(seed)
     network = model(encoder, position_std, norm_first)
     steps = numbers // recipe["batch_size"]

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 import torch
@@ -11,7 +12,7 @@ import digits
 import seq2seq
 import stopping
 from checkpoints import by_steps
-from reader import FreshNumbers, Recipe, StemReader, Training, generate, numbers_read
+from reader import FreshNumbers, Recipe, StemReader, Training, distort, generate, numbers_read
 
 
 class Job(NamedTuple):
@@ -32,14 +33,17 @@ def interval(right, total):
 # The reader of three digits
 
 READER = {"layers": ((24, 5, 2), (48, 3, 2), (80, 3, 2))}
-READER_RECIPE = Recipe(steps=25_000, decay=0.998)
+READER_RECIPE = Recipe(steps=14_000, decay=0.998)
+DISTORTION = {"rotation": 12, "scale": 0.12, "slant": 0.15, "bend": 2.5}
 
 
 def reader_training(device):
     training_digits, _ = digits.split(digits.load())
     torch.manual_seed(READER_RECIPE.seed)
     model = StemReader(**READER).to(device)
-    return Training(model, FreshNumbers(*training_digits, distorted=True), READER_RECIPE)
+    return Training(
+        model, FreshNumbers(*training_digits, partial(distort, **DISTORTION)), READER_RECIPE
+    )
 
 
 def reader_score(model):
