@@ -1,3 +1,8 @@
+"""Exported by `make export` from the lessons that teach it; edit them, not this file.
+
+05_knowing_when_to_stop.ipynb
+"""
+
 import torch
 import torch.nn.functional as F
 
