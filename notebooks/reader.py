@@ -480,12 +480,11 @@ class StemReader(nn.Module):
         return self.decoder(tokens, self.encoder(images))[0]
 
 
-def distort(images, generator, rotation=10, scale=0.1, slant=0.1, shift=2, bend=0):
-    """Turn, stretch, slant, move and bend each image (N, 28, 28) a little, at random.
+def distort(images, generator, rotation=10, scale=0.1, slant=0.1, shift=2):
+    """Turn, stretch, slant and move each image (N, 28, 28) a little, at random.
 
-    rotation is in degrees, shift and bend in pixels, scale and slant are shares: each is the most
-    that an image gets, either way; bend moves 16 points of it, each its own way, and what lies
-    between smoothly with them. What comes in from outside is 0.
+    rotation is in degrees, shift in pixels, scale and slant are shares: each is the most that an
+    image gets, either way. What comes in from outside is 0.
     """
     n = len(images)
     turn, wide, high, lean, x, y = 2 * torch.rand(6, n, generator=generator) - 1
@@ -495,10 +494,6 @@ def distort(images, generator, rotation=10, scale=0.1, slant=0.1, shift=2, bend=
     down = [angle.sin() * wide, angle.cos() * high, shift / 14 * y]
     change = torch.stack(across + down, dim=1).view(n, 2, 3).to(images.device)
     grid = F.affine_grid(change, (n, 1, 28, 28), align_corners=False)
-    if bend:
-        points = 2 * torch.rand(n, 2, 4, 4, generator=generator) - 1
-        field = F.interpolate(points, size=(28, 28), mode="bicubic", align_corners=True)
-        grid = grid + bend / 14 * field.permute(0, 2, 3, 1).to(images.device)
     return F.grid_sample(images[:, None], grid, align_corners=False)[:, 0]
 
 

@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Callable
-from functools import partial
 from typing import NamedTuple
 
 import torch
@@ -12,7 +11,16 @@ import digits
 import seq2seq
 import stopping
 from checkpoints import by_steps
-from reader import FreshNumbers, Recipe, StemReader, Training, distort, generate, numbers_read
+from reader import (
+    WIDE_STEM,
+    FreshNumbers,
+    Recipe,
+    StemReader,
+    Training,
+    distort,
+    generate,
+    numbers_read,
+)
 
 
 class Job(NamedTuple):
@@ -32,18 +40,14 @@ def interval(right, total):
 
 # The reader of three digits
 
-READER = {"layers": ((24, 5, 2), (48, 3, 2), (80, 3, 2))}
-READER_RECIPE = Recipe(steps=14_000, decay=0.998)
-DISTORTION = {"rotation": 12, "scale": 0.12, "slant": 0.15, "bend": 2.5}
+READER_RECIPE = Recipe(steps=25_000, decay=0.998)
 
 
 def reader_training(device):
     training_digits, _ = digits.split(digits.load())
     torch.manual_seed(READER_RECIPE.seed)
-    model = StemReader(**READER).to(device)
-    return Training(
-        model, FreshNumbers(*training_digits, partial(distort, **DISTORTION)), READER_RECIPE
-    )
+    model = StemReader(WIDE_STEM).to(device)
+    return Training(model, FreshNumbers(*training_digits, distort), READER_RECIPE)
 
 
 def reader_score(model):
