@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from functools import partial
 
 import pytest
 import torch
@@ -55,16 +56,15 @@ def tiny_project(project):
 
 
 @pytest.fixture
-def start_training(tiny_project):
-    """Start a command that trains in the tiny project; return the process."""
+def launch():
+    """Start a Python command in a folder; return the process. Ended with the test at the latest."""
     processes = []
-    paths = os.pathsep.join([str(tiny_project), str(tiny_project / "notebooks")])
 
-    def start(*command):
+    def launch(folder, paths, *command):
         process = subprocess.Popen(
             [sys.executable, *command],
-            cwd=tiny_project,
-            env=os.environ | {"PYTHONPATH": paths, "OMP_NUM_THREADS": "1"},
+            cwd=folder,
+            env=os.environ | {"PYTHONPATH": os.pathsep.join(map(str, paths))},
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
@@ -73,11 +73,18 @@ def start_training(tiny_project):
         processes.append(process)
         return process
 
-    yield start
+    yield launch
     for process in processes:
         if process.poll() is None:
             os.killpg(process.pid, signal.SIGKILL)
             process.communicate()
+
+
+@pytest.fixture
+def start_training(tiny_project, launch, monkeypatch):
+    """Start a command that trains in the tiny project; return the process."""
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    return partial(launch, tiny_project, [tiny_project, tiny_project / "notebooks"])
 
 
 @pytest.fixture

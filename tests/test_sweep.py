@@ -3,9 +3,8 @@
 import json
 import os
 import signal
-import subprocess
-import sys
 from datetime import UTC, datetime
+from functools import partial
 
 import pytest
 
@@ -339,32 +338,14 @@ STUBS = {
 
 
 @pytest.fixture
-def start(project):
+def start(project, launch):
     """The command in a project whose runs take no time, except while there is a file `slow`."""
-    tool, processes = project / "tools" / "sweep.py", []
+    tool = project / "tools" / "sweep.py"
     tool.write_text(tool.read_text().replace(MAIN, QUICK + MAIN))
     tool.with_name("ablation.py").write_text("ablation, recipes = None, list")
     for name, source in STUBS.items():
         (project / "notebooks" / f"{name}.py").write_text(source)
-
-    def start(*names):
-        process = subprocess.Popen(
-            [sys.executable, "tools/sweep.py", *names],
-            cwd=project,
-            env=os.environ | {"PYTHONPATH": str(project / "notebooks")},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            start_new_session=True,
-        )
-        processes.append(process)
-        return process
-
-    yield start
-    for process in processes:
-        if process.poll() is None:
-            os.killpg(process.pid, signal.SIGKILL)
-            process.communicate()
+    return partial(launch, project, [project / "notebooks"], "tools/sweep.py")
 
 
 def seeds_in(path):

@@ -19,7 +19,7 @@ from lessons import BENCH, BUILD
 from made import made
 from measure import MEASURES, READERS
 from readme import README
-from sweep import rounded
+from sweep import rounded, write_runs
 
 UNFINISHED = BUILD / "bench.json"
 SEEDS = (0, 1, 2)
@@ -42,13 +42,6 @@ def run_hash(recipe):
 
 def read(path):
     return json.loads(path.read_text("utf-8"))["runs"]
-
-
-def store(path, runs):
-    """Write the runs in the order of their recipes, one line a run."""
-    ordered = sorted(runs, key=lambda run: recipes().index(run["recipe"]))
-    lines = ",\n".join(json.dumps(run, ensure_ascii=False) for run in ordered)
-    write_atomically(path, f'{{"runs": [\n{lines}\n]}}\n')
 
 
 def finished():
@@ -79,9 +72,9 @@ def bench(console):
         label = "{measure}, {reader}, seed {seed}".format(**recipe)
         with console.status(f"{number} of {len(recipes())}: {label}"):
             runs.append(execute(recipe))
-        store(UNFINISHED, runs)
+        write_runs(UNFINISHED, runs, recipes())
         console.print(f"{label}: {runs[-1]['made']['seconds']} s", highlight=False)
-    store(BENCH, runs)
+    write_runs(BENCH, runs, recipes())
     UNFINISHED.unlink()
     write_atomically(bench_report.FIGURE, bench_report.figure(runs))
     write_atomically(README, bench_report.with_bench(README.read_text("utf-8"), runs))

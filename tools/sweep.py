@@ -167,12 +167,16 @@ def stored(name):
     ]
 
 
-def store(name, runs):
+def write_runs(path, runs, recipes):
     """Write the runs in the order of their recipes, one line a run."""
+    ordered = sorted(runs, key=lambda run: recipes.index(run["recipe"]))
+    lines = ",\n".join(json.dumps(run, ensure_ascii=False) for run in ordered)
+    write_atomically(path, f'{{"runs": [\n{lines}\n]}}\n')
+
+
+def store(name, runs):
     _, recipes = SWEEPS[name]
-    lines = sorted(runs, key=lambda run: recipes.index(run["recipe"]))
-    text = ",\n".join(json.dumps(run, ensure_ascii=False) for run in lines)
-    write_atomically(RESULTS / f"{name}.json", f'{{"runs": [\n{text}\n]}}\n')
+    write_runs(RESULTS / f"{name}.json", runs, recipes)
 
 
 def to_make(name):
