@@ -79,46 +79,64 @@ def with_palette(png):
     return smaller.getvalue()
 
 
-def show(fig, number, caption, alt, kind="svg"):
+def _caption(kind, number, caption, name):
+    """Display the numbered caption of the figure or table above it; the pages move it there."""
+    display(
+        Markdown(f"**{kind} {number}.** {caption}"),
+        metadata={"caption": number, "of": kind.lower(), "name": name},
+    )
+
+
+def _check_text(of, **texts):
+    for name, text in texts.items():
+        if not text.strip():
+            raise ValueError(f"{of} has an empty {name}: write what a reader would see")
+
+
+def show(fig, number, caption, alt, kind="svg", name=None, card=False):
     """Display a figure with its number, caption and alt text, and close it.
 
     caption states what the figure shows; alt says what a person would see. kind is "svg" for
     lines and text, "png" for pixels. The alt text travels in the output's metadata, from where
-    the pages take it. Raises ValueError for another kind or an empty caption or alt text.
+    the pages take it. Text that refers to a figure links to its name: `[Figure 2](#its-name)`.
+    The one figure of a lesson with card=True stands for the lesson on the index and where its
+    page is shared. Raises ValueError for another kind or an empty caption or alt text.
     """
     if kind not in ("svg", "png"):
         raise ValueError(f'kind is {kind!r}: use "svg" for lines and text, "png" for pixels')
-    for name, text in (("caption", caption), ("alt", alt)):
-        if not text.strip():
-            raise ValueError(f"figure {number} has an empty {name}: write what a reader would see")
+    _check_text(f"figure {number}", caption=caption, alt=alt)
 
-    buffer = BytesIO()
+    pictures = {}
     if kind == "svg":
+        buffer = BytesIO()
         fig.savefig(buffer, format="svg", metadata={"Date": None})
-        mime, picture = "image/svg+xml", buffer.getvalue().decode()
-    else:
+        pictures["image/svg+xml"] = buffer.getvalue().decode()
+    if kind == "png" or card:
+        buffer = BytesIO()
         fig.savefig(buffer, format="png", dpi=2 * PIXELS_PER_INCH, metadata={"Software": None})
-        mime, picture = "image/png", with_palette(buffer)
+        pictures["image/png"] = with_palette(buffer)
     width, height = (round(inches * PIXELS_PER_INCH) for inches in fig.get_size_inches())
     plt.close(fig)
 
+    described = {"alt": alt, "width": width, "height": height}
     display(
-        {mime: picture, "text/plain": f"Figure {number}: {alt}"},
-        metadata={mime: {"alt": alt, "width": width, "height": height}},
+        {**pictures, "text/plain": f"Figure {number}: {alt}"},
+        metadata=dict.fromkeys(pictures, described) | ({"card": True} if card else {}),
         raw=True,
     )
-    display(Markdown(f"**Figure {number}.** {caption}"), metadata={"caption": number})
+    _caption("Figure", number, caption, name)
 
 
-def table(headers, rows):
-    """Print a table whose columns keep their width whatever the numbers are.
+def table(headers, rows, number, caption, name=None):
+    """Print a table whose columns keep their width whatever the numbers are, and its caption.
 
-    rows is a list, or a generator whose rows are printed as they come. The first column is
+    number, caption and name are those of `show`. rows is a list, or a generator whose rows are printed as they come. The first column is
     left-aligned, as wide as its longest cell in a list and as its header for a generator; every
     other column is right-aligned in `COLUMN_WIDTH` characters or those of its header. Cells are
     printed as they are: format numbers before. Raises ValueError for a row of another length
-    than the header or a cell too wide for its column.
+    than the header, a cell too wide for its column or an empty caption.
     """
+    _check_text(f"table {number}", caption=caption)
     labels = [row[0] for row in rows if row] if isinstance(rows, list) else []
     first = max(len(str(label)) for label in [headers[0], *labels])
     widths = [first, *(max(COLUMN_WIDTH, len(header)) for header in headers[1:])]
@@ -136,6 +154,7 @@ def table(headers, rows):
     print("  ".join("-" * width for width in widths))
     for row in rows:
         print(line(row))
+    _caption("Table", number, caption, name)
 
 
 def prose(text):
