@@ -12,12 +12,12 @@ import seq2seq
 import stopping
 from checkpoints import by_steps
 from reader import (
-    WIDE_STEM,
+    DEEP_STEM,
     FreshNumbers,
     Recipe,
     StemReader,
     Training,
-    distort,
+    distort_strongly,
     generate,
     numbers_read,
 )
@@ -40,14 +40,14 @@ def interval(right, total):
 
 # The reader of three digits
 
-READER_RECIPE = Recipe(steps=25_000, decay=0.998)
+READER_RECIPE = Recipe(steps=13_000, decay=0.998)
 
 
 def reader_training(device):
     training_digits, _ = digits.split(digits.load())
     torch.manual_seed(READER_RECIPE.seed)
-    model = StemReader(WIDE_STEM).to(device)
-    return Training(model, FreshNumbers(*training_digits, distort), READER_RECIPE)
+    model = StemReader(DEEP_STEM, width=88).to(device)
+    return Training(model, FreshNumbers(*training_digits, distort_strongly), READER_RECIPE)
 
 
 def reader_score(model):
