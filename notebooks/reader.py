@@ -498,26 +498,7 @@ def distort(images, generator, rotation=10, scale=0.1, slant=0.1, shift=2):
 
 
 DEEP_STEM = ((16, 3, 1), (24, 3, 2), (32, 3, 1), (48, 3, 2), (64, 3, 1), (80, 3, 2))
-
-
-def bend(images, generator, push=1.25):
-    """Bend each image (N, 28, 28) smoothly, at random, by pushing a grid of 4 x 4 points.
-
-    push is the standard deviation of what a point moves by, in pixels; between the points it is
-    interpolated. Simard et al. (2003), who blur a field of single pixels instead.
-    """
-    n = len(images)
-    pushes = push / 14 * torch.randn(n, 2, 4, 4, generator=generator).to(images.device)
-    field = F.interpolate(pushes, (28, 28), mode="bicubic", align_corners=True)
-    straight = torch.eye(2, 3, device=images.device).expand(n, 2, 3)
-    grid = F.affine_grid(straight, (n, 1, 28, 28), align_corners=False) + field.movedim(1, -1)
-    return F.grid_sample(images[:, None], grid, align_corners=False)[:, 0]
-
-
-def distort_strongly(images, generator):
-    """Distort each image (N, 28, 28) half as much again as `distort` does, then bend it."""
-    distorted = distort(images, generator, rotation=15, scale=0.15, slant=0.2)
-    return bend(distorted, generator)
+STRONGER = {"rotation": 15, "scale": 0.15, "slant": 0.2}  # for `distort`
 
 
 def snapshot(training):

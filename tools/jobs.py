@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 import torch
@@ -13,11 +14,12 @@ import stopping
 from checkpoints import by_steps
 from reader import (
     DEEP_STEM,
+    STRONGER,
     FreshNumbers,
     Recipe,
     StemReader,
     Training,
-    distort_strongly,
+    distort,
     generate,
     numbers_read,
 )
@@ -40,14 +42,15 @@ def interval(right, total):
 
 # The reader of three digits
 
-READER_RECIPE = Recipe(steps=13_000, decay=0.998)
+READER_RECIPE = Recipe(steps=12_500, decay=0.998)
 
 
 def reader_training(device):
     training_digits, _ = digits.split(digits.load())
     torch.manual_seed(READER_RECIPE.seed)
     model = StemReader(DEEP_STEM, width=88).to(device)
-    return Training(model, FreshNumbers(*training_digits, distort_strongly), READER_RECIPE)
+    fresh = FreshNumbers(*training_digits, partial(distort, **STRONGER))
+    return Training(model, fresh, READER_RECIPE)
 
 
 def reader_score(model):
