@@ -1,0 +1,137 @@
+// What the tests measure in a page.
+
+const frame = () => new Promise((done) => requestAnimationFrame(() => setTimeout(done)));
+
+const describe = (element) => {
+  const name = element.localName + (element.id ? `#${element.id}` : "");
+  const classes = [...element.classList].map((one) => `.${one}`).join("");
+  return `${name}${classes} ${element.textContent.trim().slice(0, 40)}`.trim();
+};
+
+const openFolds = () => document.querySelectorAll("details").forEach((fold) => (fold.open = true));
+
+const shown = (element) => element.checkVisibility({ visibilityProperty: true });
+
+// Red, green, blue and alpha of any CSS colour.
+const canvas = new OffscreenCanvas(1, 1).getContext("2d", { willReadFrequently: true });
+const rgba = (colour) => {
+  canvas.clearRect(0, 0, 1, 1);
+  canvas.fillStyle = colour;
+  canvas.fillRect(0, 0, 1, 1);
+  const [r, g, b, alpha] = canvas.getImageData(0, 0, 1, 1).data;
+  return [r, g, b, alpha / 255];
+};
+
+const paperBehind = (element) => {
+  for (let at = element; at; at = at.parentElement) {
+    const colour = rgba(getComputedStyle(at).backgroundColor);
+    if (colour[3] === 1) return colour;
+  }
+  return [255, 255, 255, 1];
+};
+
+// The contrast ratio of WCAG 2.
+const luminance = ([r, g, b]) => {
+  const [R, G, B] = [r, g, b].map((value) => {
+    const share = value / 255;
+    return share <= 0.04045 ? share / 12.92 : ((share + 0.055) / 1.055) ** 2.4;
+  });
+  return 0.2126 * R + 0.7152 * G + 0.0722 * B;
+};
+const contrast = (one, other) => {
+  const [light, dark] = [luminance(one), luminance(other)].sort((a, b) => b - a);
+  return (light + 0.05) / (dark + 0.05);
+};
+
+// {token class: lowest contrast of its text on what is behind it}
+const codeContrast = () => {
+  const lowest = {};
+  for (const token of document.querySelectorAll(".highlight pre, .highlight span")) {
+    const kind = token.className || token.localName;
+    if (lowest[kind] === undefined) {
+      lowest[kind] = contrast(rgba(getComputedStyle(token).color), paperBehind(token));
+    }
+  }
+  return lowest;
+};
+
+const layoutShift = () =>
+  new Promise((done) => {
+    let sum = 0;
+    const observer = new PerformanceObserver((list) => {
+      for (const entry of list.getEntries()) if (!entry.hadRecentInput) sum += entry.value;
+    });
+    observer.observe({ type: "layout-shift", buffered: true });
+    setTimeout(() => done(sum), 100);
+  });
+
+const scrollThrough = async () => {
+  for (let y = 0; y < document.documentElement.scrollHeight; y += innerHeight) {
+    scrollTo({ top: y, behavior: "instant" });
+    await frame();
+  }
+};
+
+const firstPaint = async () => {
+  for (let tries = 0; tries < 100; tries++) {
+    const [paint] = performance.getEntriesByName("first-contentful-paint");
+    if (paint) return paint.startTime;
+    await frame();
+  }
+  return Infinity;
+};
+
+// What sticks out at the right of the page, if the page can be scrolled sideways.
+const sticksOut = () => {
+  const width = document.documentElement.clientWidth;
+  if (document.documentElement.scrollWidth <= width) return [];
+  const scrolls = (element) => getComputedStyle(element).overflowX !== "visible";
+  const wide = [...document.body.querySelectorAll("*")].filter((element) => {
+    if (element.getBoundingClientRect().right <= width) return false;
+    for (let at = element.parentElement; at !== document.body; at = at.parentElement) {
+      if (scrolls(at)) return false;
+    }
+    return true;
+  });
+  return ["the page", ...wide.slice(0, 4).map(describe)];
+};
+
+const BODY_TEXT = "main :is(p, li, dd)";
+const NOT_BODY_TEXT = "figcaption, nav, table, footer, .facts, li li";
+const bodyTexts = () =>
+  [...document.querySelectorAll(BODY_TEXT)].filter(
+    (element) => !element.closest(NOT_BODY_TEXT) && shown(element) && element.textContent.trim(),
+  );
+
+const smallText = () =>
+  bodyTexts()
+    .filter((element) => parseFloat(getComputedStyle(element).fontSize) < 16)
+    .map(describe);
+
+// Characters in each line of an element's text; where a word stands left of the last, one begins.
+const lineLengths = (element) => {
+  const lines = [];
+  const walker = document.createTreeWalker(element, NodeFilter.SHOW_TEXT);
+  const range = document.createRange();
+  let left = Infinity;
+  while (walker.nextNode()) {
+    for (const word of walker.currentNode.data.matchAll(/\S+\s?/g)) {
+      range.setStart(walker.currentNode, word.index);
+      range.setEnd(walker.currentNode, word.index + 1);
+      const at = range.getBoundingClientRect().left;
+      if (at <= left) lines.push(0);
+      left = at;
+      lines[lines.length - 1] += word[0].length;
+    }
+  }
+  return lines;
+};
+
+// Texts of at least three lines with more than `most` characters a line, the last left out.
+const longLines = (most) =>
+  bodyTexts()
+    .map((element) => [element, lineLengths(element).slice(0, -1)])
+    .filter(([, lines]) => lines.length > 1)
+    .map(([element, lines]) => [element, lines.reduce((a, b) => a + b) / lines.length])
+    .filter(([, mean]) => mean > most)
+    .map(([element, mean]) => `${mean.toFixed(0)} characters: ${describe(element)}`);
