@@ -25,7 +25,7 @@ check: .venv/ready ## the numbers of one lesson alone: make check LESSONS=notebo
 	@$(CHECK) "$(LESSONS)"
 
 browser: .venv/ready ## install Chromium, in which make test opens the pages
-	@$(BIN) tools/browser.py
+	@$(BIN) tools/chromium.py
 
 audit: .venv/ready ## Lighthouse's four scores of every page, none under 95
 	@$(BIN) tools/audit.py

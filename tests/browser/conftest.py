@@ -1,18 +1,16 @@
 """The site, rendered from the stored lessons, and a browser to open it in."""
 
 import os
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 
 import pytest
 from playwright.sync_api import sync_playwright
 
 import lessons
 import render
-from browser import FLAGS, REMEDY, find_browser
+from chromium import FLAGS, REMEDY, find_chromium
+from in_browser import page_in
 from serve import serving
-
-MEASURES = (lessons.ROOT / "tests" / "browser" / "measure.js").read_text("utf-8")
-WIDE = 1280
 
 
 @pytest.fixture(scope="session")
@@ -45,30 +43,12 @@ def address(site):
 @pytest.fixture(scope="module")
 def browser():
     """Chromium. Closed with the module: its event loop is in the way of lessons that follow."""
-    path = find_browser()
+    path = find_chromium()
     if not path and not os.environ.get("CI"):
         pytest.skip(REMEDY)
     assert path, REMEDY
     with sync_playwright() as playwright:
         yield playwright.chromium.launch(executable_path=path, args=FLAGS)
-
-
-@contextmanager
-def page_in(browser, theme="light", width=WIDE, scripts=True, **options):
-    """An empty page in a context of its own: nothing is stored, nothing in the cache."""
-    context = browser.new_context(
-        viewport={"width": width, "height": 800},
-        color_scheme=theme,
-        java_script_enabled=scripts,
-        **options,
-    )
-    with context:
-        yield context.new_page()
-
-
-@pytest.fixture(scope="session")
-def new_page_in():
-    return page_in
 
 
 @pytest.fixture
@@ -88,11 +68,3 @@ def open_page(new_page, address):
         return page
 
     return open_page
-
-
-@pytest.fixture(scope="session")
-def measure():
-    """Value of an expression in a page, which may use what measure.js defines."""
-    return lambda page, expression: page.evaluate(
-        f"async () => {{ {MEASURES}; return await ({expression}) }}"
-    )

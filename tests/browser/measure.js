@@ -135,3 +135,102 @@ const longLines = (most) =>
     .map(([element, lines]) => [element, lines.reduce((a, b) => a + b) / lines.length])
     .filter(([, mean]) => mean > most)
     .map(([element, mean]) => `${mean.toFixed(0)} characters: ${describe(element)}`);
+
+const CONTROLS = "a[href], button, summary, input, select, textarea, [tabindex='0']";
+const controls = () => [...document.querySelectorAll(CONTROLS)].filter(shown);
+
+const describeControl = (element) => {
+  const closed = element.localName === "summary" && !element.parentElement.open;
+  return (closed ? "closed " : "") + describe(element);
+};
+
+const numberControls = () => document.querySelectorAll(CONTROLS).forEach((one, i) => (one.order = i));
+
+const isInView = (element) => {
+  const { top, bottom, left, right, height } = element.getBoundingClientRect();
+  if (!shown(element) || !height || bottom <= 0 || top >= innerHeight || right <= 0) return false;
+  const y = Math.max(top, 0) + Math.min(height, 8) / 2;
+  const above = document.elementFromPoint(Math.max(left, 0) + 2, y);
+  return !above || element.contains(above) || above.contains(element);
+};
+
+// A ring in an accent that stands out from what is behind it, as WCAG 2 asks for.
+const showsFocus = (element) => {
+  const { outlineStyle, outlineWidth, outlineColor, boxShadow } = getComputedStyle(element);
+  if (outlineStyle === "auto") return true;
+  if (outlineStyle === "none" || !parseFloat(outlineWidth)) return boxShadow !== "none";
+  return contrast(rgba(outlineColor), paperBehind(element.parentElement)) >= 3;
+};
+
+// Where Tab has come to; null where it has left the page.
+const stop = () => {
+  const element = document.activeElement;
+  if (!element || element === document.body || element === document.documentElement) return null;
+  return {
+    text: describe(element),
+    control: element.order ?? null,
+    visible: showsFocus(element) && isInView(element),
+    fold: element.localName === "summary" && !element.parentElement.open,
+  };
+};
+
+// The colours of every element.
+const looks = () =>
+  [...document.body.querySelectorAll("*")].map((element) => {
+    const { color, backgroundColor, borderTopColor, filter, mixBlendMode } = getComputedStyle(element);
+    return `${describe(element)}: ${[color, backgroundColor, borderTopColor, filter, mixBlendMode]}`;
+  });
+
+// What each copy button copies, and what can be read of it afterwards.
+const copyAll = async () => {
+  const copied = [];
+  for (const button of document.querySelectorAll("div.code > button.copy")) {
+    button.click();
+    await frame();
+    await frame();
+    const status = [...document.querySelectorAll("[role=status], [aria-live]")];
+    const said = [button, ...status].map((element) => element.textContent).join(" ");
+    copied.push([await navigator.clipboard.readText(), said]);
+  }
+  return copied;
+};
+
+const target = (link) => document.getElementById(decodeURIComponent(link.hash.slice(1)));
+
+const wronglyMarked = async () => {
+  const links = [...document.querySelectorAll("nav.contents li > a[href^='#']")];
+  if (!links.length) return "no contents";
+  const wrong = [];
+  for (const link of links) {
+    const heading = target(link);
+    heading.scrollIntoView({ behavior: "instant", block: "start" });
+    if (heading.getBoundingClientRect().top > innerHeight / 4) continue; // the end of the page
+    for (let tries = 0; tries < 20 && link.ariaCurrent !== "true"; tries++) await frame();
+    const marked = links.filter((one) => one.ariaCurrent === "true");
+    if (marked.length !== 1 || marked[0] !== link) {
+      wrong.push(`at ${link.hash}: ${marked.map((one) => one.hash).join(" ") || "none"}`);
+    }
+  }
+  return wrong;
+};
+
+const misledLinks = async () => {
+  document.documentElement.style.scrollBehavior = "auto";
+  const hashes = [...document.querySelectorAll("a[href^='#']")].map((link) => link.hash);
+  const wrong = [];
+  for (const hash of new Set(hashes)) {
+    location.hash = hash;
+    await frame();
+    const found = document.getElementById(decodeURIComponent(hash.slice(1)));
+    if (!found) wrong.push(`${hash} is not there`);
+    else if (!isInView(found)) wrong.push(`${hash} is not in view`);
+  }
+  return wrong;
+};
+
+const CONTENT = "main :is(h1, h2, h3, p, li, table, figure, figure img, .highlight, pre, math)";
+const notShown = () =>
+  [...document.querySelectorAll(CONTENT)]
+    .filter((element) => element.textContent.trim() || element.localName === "img")
+    .filter((element) => !shown(element) || !element.getBoundingClientRect().height)
+    .map(describe);

@@ -6,7 +6,8 @@ from itertools import product
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 
-THEMES, WIDTHS = ("light", "dark"), (1280, 360)
+from in_browser import NARROW, THEMES, WIDE, complaints, fail_with, measure, page_in
+
 CONTRAST = 4.5  # WCAG 2, AA
 CHARACTERS = 80
 LAYOUT_SHIFT = 0.01
@@ -28,17 +29,6 @@ class Visit:
     small_text: list = field(default_factory=list)
 
 
-def listen(page, visit):
-    page.on("pageerror", lambda error: visit.messages.append(str(error)))
-    page.on(
-        "console",
-        lambda message: (
-            message.type in ("error", "warning") and visit.messages.append(message.text)
-        ),
-    )
-    page.on("request", lambda request: visit.requests.append(request.url))
-
-
 def violations(page):
     """What axe finds. Code is made plain first: its thousands of spans take axe ten seconds."""
     page.evaluate(
@@ -48,9 +38,9 @@ def violations(page):
     return [f"{v['id']}: {node['html'][:120]}" for v in found for node in v["nodes"][:3]]
 
 
-def look_at(page, url, measure):
-    visit = Visit()
-    listen(page, visit)
+def look_at(page, url):
+    visit = Visit(messages=complaints(page))
+    page.on("request", lambda request: visit.requests.append(request.url))
     page.goto(url)
     visit.first_paint = measure(page, "firstPaint()")
     measure(page, "scrollThrough()")
@@ -67,55 +57,50 @@ def look_at(page, url, measure):
 
 
 @pytest.fixture(scope="module")
-def visits(browser, new_page_in, address, pages, measure):
+def visits(browser, address, pages):
     """{(page, theme, width): the visit}"""
     seen = {}
-    for name, theme, width in product(pages, THEMES, WIDTHS):
-        with new_page_in(browser, theme=theme, width=width) as page:
-            seen[name, theme, width] = look_at(page, f"{address}/{name}", measure)
+    for name, theme, width in product(pages, THEMES, (WIDE, NARROW)):
+        with page_in(browser, theme=theme, width=width) as page:
+            seen[name, theme, width] = look_at(page, f"{address}/{name}")
     return seen
 
 
-def those_with(visits, what):
-    """{visit: what is wrong there}, for those where something is."""
-    return {
-        " ".join(map(str, key)): wrong for key, visit in visits.items() if (wrong := what(visit))
-    }
+def fail_where(visits, what):
+    """Fail with what is wrong on each visit, if anything is."""
+    fail_with({" ".join(map(str, key)): what(visit) for key, visit in visits.items()})
 
 
 def test_axe_finds_nothing_with_every_fold_open(visits):
-    assert those_with(visits, lambda visit: visit.violations) == {}
+    fail_where(visits, lambda visit: visit.violations)
 
 
 def test_axe_finds_nothing_with_every_fold_closed(open_page, pages):
-    assert {name: found for name in pages if (found := violations(open_page(name)))} == {}
+    fail_with({name: violations(open_page(name)) for name in pages})
 
 
 def test_no_page_reports_an_error_or_a_warning(visits):
-    assert those_with(visits, lambda visit: visit.messages) == {}
+    fail_where(visits, lambda visit: visit.messages)
 
 
 def test_no_page_asks_another_host_for_anything(visits, address):
     def elsewhere(visit):
         return [url for url in visit.requests if not url.startswith((f"{address}/", "data:"))]
 
-    assert those_with(visits, elsewhere) == {}
+    fail_where(visits, elsewhere)
 
 
 def test_a_lesson_needs_no_file_but_its_page(visits, lesson_pages):
     of_lessons = {key: visit for key, visit in visits.items() if key[0] in lesson_pages}
-    assert (
-        those_with(of_lessons, lambda visit: [u for u in visit.requests if u[:5] != "data:"]) == {}
-    )
+    fail_where(of_lessons, lambda visit: [u for u in visit.requests if u[:5] != "data:"])
 
 
 def test_no_page_scrolls_sideways(visits):
-    assert those_with(visits, lambda visit: visit.sticks_out) == {}
+    fail_where(visits, lambda visit: visit.sticks_out)
 
 
 def test_nothing_moves_while_a_page_loads_or_is_scrolled(visits):
-    moving = those_with(visits, lambda v: v.layout_shift if v.layout_shift >= LAYOUT_SHIFT else 0)
-    assert moving == {}
+    fail_where(visits, lambda v: v.layout_shift >= LAYOUT_SHIFT and f"a shift of {v.layout_shift}")
 
 
 def test_every_page_is_painted_within_a_second(visits, pages):
@@ -125,20 +110,20 @@ def test_every_page_is_painted_within_a_second(visits, pages):
         for name in pages
     }
     print("\n".join(f"{name:<40}{paint:6.0f} ms" for name, paint in soonest.items()))
-    assert {name: paint for name, paint in soonest.items() if paint >= FIRST_PAINT} == {}
+    fail_with({name: paint >= FIRST_PAINT and f"{paint} ms" for name, paint in soonest.items()})
 
 
 def test_every_kind_of_token_in_code_stands_out_from_its_paper(visits):
     def faint(visit):
         return {kind: round(c, 2) for kind, c in visit.code_contrast.items() if c < CONTRAST}
 
-    assert those_with(visits, faint) == {}
+    fail_where(visits, faint)
     assert any(len(visit.code_contrast) > 5 for visit in visits.values())
 
 
 def test_no_line_of_text_is_too_long_to_read_with_ease(visits):
-    assert those_with(visits, lambda visit: visit.long_lines) == {}
+    fail_where(visits, lambda visit: visit.long_lines)
 
 
 def test_no_text_is_smaller_than_16_pixels(visits):
-    assert those_with(visits, lambda visit: visit.small_text) == {}
+    fail_where(visits, lambda visit: visit.small_text)

@@ -26,7 +26,7 @@ FLAGS = (
 )
 
 
-def find_browser():
+def find_chromium():
     """Path of the browser, or None."""
     on_path = (shutil.which(name) for name in NAMES)
     candidates = (os.environ.get("CHROME_PATH"), *on_path, MAC if MAC.exists() else None)
@@ -53,6 +53,6 @@ def install():
 
 
 if __name__ == "__main__":
-    if not find_browser():
+    if not find_chromium():
         install()
-    print(f"browser: {find_browser()}")
+    print(f"browser: {find_chromium()}")
