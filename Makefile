@@ -3,18 +3,22 @@
 PYTHON ?= python3
 LESSONS ?= notebooks
 PORT ?= 8000
+export SITE_URL
 BIN := .venv/bin/python
 VNU := vnu-jar@26.9.27
 CHECK := OMP_NUM_THREADS=1 PYTHONPATH=tests $(BIN) -m pytest -p nbval_numbers --nbval --nbval-current-env \
 	-n auto --dist loadfile --no-loadscope-reorder --no-header -q
 
-.PHONY: help run test check browser audit preview lab update export sweep ablate train spread bench clean
+.PHONY: help run render test check browser audit preview lab update export sweep ablate train spread bench clean
 
 help:
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-20s %s\n", $$1, $$2}' Makefile
 
 run: .venv/ready ## execute every lesson on a copy, render the pages into _site/
 	@$(BIN) tools/run.py
+
+render: .venv/ready ## render the stored lessons into _site/ without executing them: make render SITE_URL=https://...
+	@$(BIN) tools/render.py
 
 test: .venv/ready .venv/$(VNU) ## lint, unit tests, every lesson executed again and its numbers checked
 	$(BIN) -m ruff format --check .

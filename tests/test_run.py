@@ -12,12 +12,13 @@ from nbformat import write
 import lessons
 
 HEADLINE = "display({'text/markdown': 'All is well.'}, metadata={'headline': True}, raw=True)"
-FOOTER = "display({'text/plain': 'seconds 1'}, metadata={'seconds': 1}, raw=True)"
+FACTS = "built  2026-01-01 00:00 UTC"
+FOOTER = f"display({{'text/plain': '{FACTS}'}}, metadata={{'seconds': 1}}, raw=True)"
 SLOW = "import time\ntime.sleep(60)"
 
 
 def lesson(*sources):
-    opening = nbf.new_markdown_cell("# A lesson\n\n**Does it run?**")
+    opening = nbf.new_markdown_cell("# A lesson\n\n**Does it run?**\n\nTime: a second.")
     cells = [nbf.new_code_cell(source) for source in (*sources, HEADLINE, FOOTER)]
     return nbf.new_notebook(cells=[opening, *cells])
 
@@ -53,7 +54,8 @@ def run(start):
 
 
 def pages(project):
-    return sorted(page.name for page in (project / "_site").glob("*"))
+    """The pages of lessons, and the index."""
+    return sorted(page.name for page in (project / "_site").glob("[0i]*.html"))
 
 
 def test_executes_on_copies_and_renders_a_page_a_lesson_and_an_index(project, run):

@@ -3,6 +3,7 @@
 import math
 import platform
 import re
+from functools import partial
 from importlib.metadata import version
 from io import BytesIO
 from itertools import combinations
@@ -208,7 +209,18 @@ def test_a_picture_keeps_no_trace_of_when_or_with_what_it_was_drawn(picture, kin
 def test_the_numbered_caption_follows_the_figure(displayed):
     _, caption = displayed(show, a_figure(), 3, "Squares *grow*.", "A line that rises.")
     assert caption.data["text/markdown"] == "**Figure 3.** Squares *grow*."
-    assert caption.metadata == {"caption": 3}
+    assert caption.metadata == {"caption": 3, "of": "figure", "name": None}
+
+
+def test_a_figure_has_a_name_to_refer_to(displayed):
+    _, caption = displayed(show, a_figure(), 3, "caption", "alt", name="squares")
+    assert caption.metadata["name"] == "squares"
+
+
+def test_the_figure_that_stands_for_a_lesson_is_a_png_too(displayed):
+    output, _ = displayed(show, a_figure(), 3, "caption", "alt", card=True)
+    assert output.metadata["card"]
+    assert output.data.keys() == {*MIME.values(), "text/plain"}
 
 
 @both_kinds
@@ -247,8 +259,15 @@ def test_quiet_axes_show_the_picture_and_nothing_around_it():
 # Tables
 
 
-def test_a_table_has_a_header_a_rule_and_columns_that_line_up(capsys):
-    table(["epoch", "loss", "digits right"], [[1, "0.731", "39.4"], [10, "0.104", "87.3"]])
+@pytest.fixture
+def print_table(monkeypatch):
+    """Print a table without its caption."""
+    monkeypatch.setattr(_style, "_caption", lambda *_: None)
+    return partial(table, number=1, caption="It grows.")
+
+
+def test_a_table_has_a_header_a_rule_and_columns_that_line_up(print_table, capsys):
+    print_table(["epoch", "loss", "digits right"], [[1, "0.731", "39.4"], [10, "0.104", "87.3"]])
     assert capsys.readouterr().out.splitlines() == [
         "epoch        loss  digits right",
         "-----  ----------  ------------",
@@ -258,24 +277,24 @@ def test_a_table_has_a_header_a_rule_and_columns_that_line_up(capsys):
 
 
 @pytest.mark.parametrize("number", ["0.1", "12,345.67", "−1.5e-10", "[95, 96]"])
-def test_columns_keep_their_width_whatever_the_numbers_are(capsys, number):
-    table(["part", "value", "unit"], [["a", number, "nats"]])
+def test_columns_keep_their_width_whatever_the_numbers_are(print_table, capsys, number):
+    print_table(["part", "value", "unit"], [["a", number, "nats"]])
     header, rule, row = capsys.readouterr().out.splitlines()
     assert rule == "----  ----------  ----------"
     assert len(header) == len(row) == len(rule)
 
 
-def test_the_first_column_is_as_wide_as_its_longest_label(capsys):
-    table(["part", "n"], [["a", 1], ["image positions", 2]])
+def test_the_first_column_is_as_wide_as_its_longest_label(print_table, capsys):
+    print_table(["part", "n"], [["a", 1], ["image positions", 2]])
     assert capsys.readouterr().out.splitlines()[2] == "a".ljust(15) + "1".rjust(12)
 
 
-def test_a_line_does_not_end_in_blanks(capsys):
-    table(["epoch", "loss", "article"], [["0", "", ""]])
+def test_a_line_does_not_end_in_blanks(print_table, capsys):
+    print_table(["epoch", "loss", "article"], [["0", "", ""]])
     assert capsys.readouterr().out.splitlines()[2] == "0"
 
 
-def test_rows_of_a_generator_are_printed_as_they_come(capsys):
+def test_rows_of_a_generator_are_printed_as_they_come(print_table, capsys):
     printed = []
 
     def rows():
@@ -283,26 +302,38 @@ def test_rows_of_a_generator_are_printed_as_they_come(capsys):
             printed.append(capsys.readouterr().out.splitlines())
             yield [epoch, "0.5"]
 
-    table(["epoch", "loss"], rows())
+    print_table(["epoch", "loss"], rows())
     assert printed == [["epoch        loss", "-----  ----------"], ["1             0.5"]]
 
 
 @pytest.mark.parametrize("kind", [list, iter], ids=["list", "generator"])
 @pytest.mark.parametrize("row", [[], ["a"], ["a", 1, 2]], ids=["empty", "short", "long"])
-def test_a_row_of_another_length_is_refused(kind, row):
+def test_a_row_of_another_length_is_refused(print_table, kind, row):
     with pytest.raises(ValueError, match=rf"has {len(row)} cells, the header 2"):
-        table(["part", "n"], kind([row]))
+        print_table(["part", "n"], kind([row]))
 
 
 @pytest.mark.parametrize("kind", [list, iter], ids=["list", "generator"])
-def test_a_cell_that_would_push_the_columns_apart_is_refused(kind):
+def test_a_cell_that_would_push_the_columns_apart_is_refused(print_table, kind):
     with pytest.raises(ValueError, match="'12345678901' is wider than the 10 of its column 'n'"):
-        table(["part", "n"], kind([["a", "12345678901"]]))
+        print_table(["part", "n"], kind([["a", "12345678901"]]))
 
 
-def test_a_label_of_a_generator_that_is_wider_than_its_header_is_refused():
+def test_a_label_of_a_generator_that_is_wider_than_its_header_is_refused(print_table):
     with pytest.raises(ValueError, match="'image positions' is wider than the 4 of its"):
-        table(["part", "n"], iter([["image positions", 1]]))
+        print_table(["part", "n"], iter([["image positions", 1]]))
+
+
+def test_the_numbered_caption_follows_the_table(displayed):
+    (caption,) = displayed(table, ["n"], [[1]], 2, "It *grows*.", name="growth")
+    assert caption.data["text/markdown"] == "**Table 2.** It *grows*."
+    assert caption.metadata == {"caption": 2, "of": "table", "name": "growth"}
+
+
+def test_a_table_without_a_caption_is_refused(capsys):
+    with pytest.raises(ValueError, match="table 2 has an empty caption"):
+        table(["n"], [[1]], 2, " ")
+    assert capsys.readouterr().out == ""
 
 
 # Sentences

@@ -53,7 +53,9 @@ class Summary:
     title: str
     question: str
     headline: str  # Markdown
+    time: str  # to run and to read, as its author says
     seconds: int  # of its last execution
+    facts: dict  # when, where and with what it was executed
 
 
 def summarise(path):
@@ -62,11 +64,22 @@ def summarise(path):
     opening = [line for line in notebook.cells[0].source.splitlines() if line]
     outputs = [o for cell in notebook.cells for o in cell.get("outputs", []) if "data" in o]
     headlines = [o.data["text/markdown"] for o in outputs if "headline" in o.metadata]
-    seconds = [o.metadata["seconds"] for o in outputs if "seconds" in o.metadata]
+    footers = [output for output in outputs if "seconds" in output.metadata]
+    times = [line.removeprefix("Time: ") for line in opening if line.startswith("Time: ")]
     if not opening[0].startswith("# ") or not opening[1].startswith("**"):
         raise ValueError(f"{path.name}: the first cell must hold '# title', then '**question**'")
-    if len(headlines) != 1 or len(seconds) != 1:
-        raise ValueError(f"{path.name}: needs one _style.headline and one _style.footer, executed")
+    if len(headlines) != 1 or len(footers) != 1 or len(times) != 1:
+        raise ValueError(
+            f"{path.name}: needs one line 'Time: ...', one _style.headline and one _style.footer, "
+            "executed"
+        )
+    lines = footers[0].data["text/plain"].splitlines()
     return Summary(
-        path.stem, opening[0].removeprefix("# "), opening[1].strip("*"), headlines[0], seconds[0]
+        name=path.stem,
+        title=opening[0].removeprefix("# "),
+        question=opening[1].strip("*"),
+        headline=headlines[0],
+        time=times[0],
+        seconds=footers[0].metadata.seconds,
+        facts=dict(line.split(maxsplit=1) for line in lines),
     )

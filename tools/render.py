@@ -1,86 +1,117 @@
-"""Render executed lessons into _site/: one self-contained page each, and an index."""
+"""`make render`: turns executed lessons into _site/, a web site of self-contained pages.
 
-from functools import partial
+    make render
+    make render SITE_URL=https://example.org/reading-in-order
+
+Needs neither torch nor a browser. Everything is rendered and checked before anything is written.
+"""
+
+import os
+import sys
+from urllib.parse import quote
 
 import jinja2
-from nbconvert import HTMLExporter
-from nbconvert.filters import markdown2html
-from traitlets.config import Config
 
+from checks import page_names, page_problems
 from files import write_atomically
-from lessons import ROOT, read, summarise
+from glossary import read_terms, without_forms
+from lessons import ROOT, lesson_paths
+from markup import Markup
+from page import Lesson
 
 BLOG = ROOT / "blog"
 SITE = ROOT / "_site"
 
 
-def page_exporter():
-    """nbconvert with our template; `prose` cells lose their code, nothing is fetched."""
-    remove = {"enabled": True, "remove_input_tags": {"prose", "volatile"}}
-    return HTMLExporter(
-        template_name="lesson",
-        extra_template_basedirs=[str(BLOG)],
-        exclude_anchor_links=True,
-        config=Config(TagRemovePreprocessor=remove),
-    )
+TEXTS = (  # pages written by hand, in Markdown: name, title, description
+    ("glossary", "Glossary", "The terms of the series, each in a sentence or two."),
+    ("cheat_sheet", "Cheat sheet", "The whole series on one sheet: shapes, equations, checks."),
+)
 
 
-def join_captions(notebook, name):
-    """Move each caption, an output of its own in the notebook, into the figure before it.
-
-    Raises ValueError for a figure that was displayed without `_style.show`.
-    """
-    for cell in notebook.cells:
-        figure = None
-        for output in list(cell.get("outputs", [])):
-            if any(kind.startswith("image/") for kind in output.get("data", ())):
-                figure = output
-            elif "caption" in output.get("metadata", ()):
-                number, text = output.metadata.caption, output.data["text/markdown"]
-                figure.metadata.update(number=number, caption=text)
-                cell.outputs.remove(output)
-                figure = None
-        if figure:
-            raise ValueError(f"{name} has a figure without caption: display it with _style.show")
+def asset(name):
+    return (BLOG / name).read_text("utf-8")
 
 
-def link_to_pages(notebook):
-    """Let links between lessons lead to their pages."""
-    for cell in notebook.cells:
-        if cell.cell_type == "markdown":
-            cell.source = cell.source.replace(".ipynb)", ".html)")
+def address_given():
+    """The address of the site, from the variable SITE_URL, without a slash at its end, or ""."""
+    address = os.environ.get("SITE_URL", "")
+    if address and not address.startswith(("https://", "http://")):
+        raise ValueError(f"SITE_URL is {address!r}: give all of it, such as https://example.org/x")
+    return address.rstrip("/")
 
 
-def render_page(path, **resources):
-    """The HTML of one executed lesson."""
-    notebook = read(path)
-    join_captions(notebook, path.name)
-    link_to_pages(notebook)
-    html, _ = page_exporter().from_notebook_node(notebook, resources=resources)
-    return html
+class Site:
+    """The site of some executed lessons: its files, {path: content}, and a sentence a fault."""
 
-
-def render_index(summaries, **shared):
-    environment = jinja2.Environment(loader=jinja2.FileSystemLoader(BLOG), autoescape=False)
-    environment.filters["markdown2html"] = markdown2html
-    return environment.get_template("index.html.j2").render(lessons=summaries, **shared)
-
-
-def render_site(paths):
-    """Write the pages of these executed lessons and the index; pages of no lesson are removed."""
-    shared = {
-        "stylesheet": (BLOG / "style.css").read_text("utf-8"),
-        "credits": (BLOG / "credits.html").read_text("utf-8"),
-    }
-    summaries = [summarise(path) for path in paths]
-    pages = {"index.html": partial(render_index, summaries)}
-    neighbours = zip([None, *summaries], summaries, [*summaries[1:], None], strict=False)
-    for path, (previous, summary, following) in zip(paths, neighbours, strict=True):
-        pages[f"{summary.name}.html"] = partial(
-            render_page, path, summary=summary, previous=previous, next=following
+    def __init__(self, paths, address=""):
+        terms = read_terms(asset("glossary.md"))
+        self.lessons = [Lesson(path, terms) for path in paths]
+        self.problems = [
+            f"{each.name}: {fault}" for each in self.lessons for fault in each.problems
+        ]
+        self.templates = jinja2.Environment(
+            loader=jinja2.FileSystemLoader(BLOG), autoescape=True, undefined=jinja2.StrictUndefined
         )
-    for name, render in pages.items():
-        write_atomically(SITE / name, render(**shared))
-    for stale in {page.name for page in SITE.glob("*.html")} - pages.keys():
-        (SITE / stale).unlink()
+        self.templates.globals.update(
+            address=address,
+            lessons=self.lessons,
+            shell_style=asset("shell.css"),
+            content_style=asset("content.css"),
+            theme_script=asset("theme.js"),
+            script=asset("page.js"),
+            favicon=quote(asset("favicon.svg")),
+        )
+        self.files = {}
+        self.add("index.html", "index.html.j2")
+        for text in TEXTS:
+            self.add_text(*text)
+        before, after = [None, *self.lessons], [*self.lessons[1:], None]
+        for previous, lesson, following in zip(before, self.lessons, after, strict=False):
+            self.add_lesson(lesson, previous, following)
+        self.add("feed.xml", "feed.xml.j2")
+        if address:
+            self.add("sitemap.xml", "sitemap.xml.j2", pages=page_names(self.files))
+        absent = {f"{path.stem}.html" for path in lesson_paths()} - self.files.keys()
+        self.problems += page_problems(self.files, absent)
+
+    def add(self, path, template, **variables):
+        self.files[path] = self.templates.get_template(template).render(variables)
+
+    def add_text(self, name, title, description):
+        markup = Markup()
+        about = {"name": name, "title": title, "description": description}
+        body = markup.html(without_forms(asset(f"{name}.md")))
+        self.add(f"{name}.html", "text.html.j2", **about, body=body)
+        self.problems += [f"blog/{name}.md: {fault}" for fault in markup.problems]
+
+    def add_lesson(self, lesson, previous, following):
+        neighbours = {"previous": previous, "following": following}
+        self.add(f"{lesson.name}.html", "lesson.html.j2", lesson=lesson, **neighbours)
+        self.add(f"fragments/{lesson.name}.html", "fragment.html.j2", lesson=lesson)
+        self.files[f"notebooks/{lesson.name}.ipynb"] = lesson.notebook
+        if lesson.card:
+            self.files[f"cards/{lesson.name}.png"] = lesson.card
+
+
+def render_site(paths, address=""):
+    """Write the site of these executed lessons; files of an earlier site are removed.
+
+    Raises ValueError that names all faults of the pages, and writes nothing then.
+    """
+    site = Site(paths, address)
+    if site.problems:
+        raise ValueError("\n".join(["The pages have faults:", *site.problems]))
+    for name, content in site.files.items():
+        write_atomically(SITE / name, content)
+    wanted = {SITE / name for name in site.files}
+    for stale in {path for path in SITE.rglob("*") if path.is_file()} - wanted:
+        stale.unlink()
     print(f"rendered {len(paths)} lessons: {SITE / 'index.html'}")
+
+
+if __name__ == "__main__":
+    try:
+        render_site(lesson_paths(), address_given())
+    except ValueError as error:
+        sys.exit(str(error))

@@ -7,7 +7,7 @@ import nbformat
 from execute import Executor
 from files import write_atomically
 from lessons import BUILD, fingerprint, lesson_paths, read
-from render import render_site
+from render import address_given, render_site
 
 
 def up_to_date(path):
@@ -35,7 +35,7 @@ def execute_lessons():
 
 def exit_with(failures):
     if failures:
-        sys.exit("\n".join(["These lessons failed:", *map(str, failures)]))
+        sys.exit("\n".join(["This failed:", *map(str, failures)]))
 
 
 if __name__ == "__main__":
@@ -43,5 +43,8 @@ if __name__ == "__main__":
         copies, failures = execute_lessons()
     except KeyboardInterrupt:
         sys.exit("Stopped. Nothing is half-written; the next `make run` goes on from here.")
-    render_site(copies)
+    try:
+        render_site(copies, address_given())
+    except ValueError as error:
+        failures.append(error)
     exit_with(failures)
