@@ -19,6 +19,7 @@ def page_in(browser, theme="light", width=WIDE, scripts=True, **options):
         java_script_enabled=scripts,
         **options,
     )
+    context.set_default_timeout(10_000)
     with context:
         yield context.new_page()
 

@@ -184,7 +184,7 @@ const looks = () =>
 // What each copy button copies, and what can be read of it afterwards.
 const copyAll = async () => {
   const copied = [];
-  for (const button of document.querySelectorAll("div.code > button.copy")) {
+  for (const button of document.querySelectorAll("main div.code > button.copy")) {
     button.click();
     await frame();
     await frame();

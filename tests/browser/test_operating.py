@@ -3,7 +3,7 @@
 import pytest
 
 import lessons
-from in_browser import complaints, fail_with, measure
+from in_browser import complaints, fail_with, measure, page_in
 
 HIDDEN_INPUT = {"prose", "volatile"}
 
@@ -34,8 +34,6 @@ def tab_through(page):
 @pytest.fixture(scope="module")
 def walks(browser, address, pages):
     """{page: what a walk with Tab through it comes by, and what it should}"""
-    from in_browser import page_in
-
     seen = {}
     for name in pages:
         with page_in(browser) as page:
@@ -198,7 +196,7 @@ def test_the_keyboard_works_a_copy_button(open_page, key):
     path = lessons.lesson_paths()[0]
     page = open_page(f"{path.stem}.html", permissions=["clipboard-read", "clipboard-write"])
     measure(page, "openFolds()")
-    page.focus("div.code > button.copy")
+    page.focus("main div.code > button.copy")
     page.keyboard.press(key)
     page.wait_for_timeout(100)
     assert page.evaluate("navigator.clipboard.readText()") == shown_sources(path)[0]
