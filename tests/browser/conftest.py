@@ -48,7 +48,8 @@ def browser():
         pytest.skip(REMEDY)
     assert path, REMEDY
     with sync_playwright() as playwright:
-        yield playwright.chromium.launch(executable_path=path, args=FLAGS)
+        with playwright.chromium.launch(executable_path=path, args=FLAGS) as browser:
+            yield browser
 
 
 @pytest.fixture

@@ -139,16 +139,17 @@ const longLines = (most) =>
 const CONTROLS = "a[href], button, summary, input, select, textarea, [tabindex='0']";
 const controls = () => [...document.querySelectorAll(CONTROLS)].filter(shown);
 
-const describeControl = (element) => {
-  const closed = element.localName === "summary" && !element.parentElement.open;
-  return (closed ? "closed " : "") + describe(element);
-};
+const isClosed = (element) => element.localName === "summary" && !element.parentElement.open;
+const allControls = () =>
+  controls().map((one) => ({ text: describe(one), number: one.number, closed: isClosed(one) }));
 
-const numberControls = () => document.querySelectorAll(CONTROLS).forEach((one, i) => (one.order = i));
+const numberElements = () => document.querySelectorAll("*").forEach((one, i) => (one.number = i));
 
 const isInView = (element) => {
-  const { top, bottom, left, right, height } = element.getBoundingClientRect();
-  if (!shown(element) || !height || bottom <= 0 || top >= innerHeight || right <= 0) return false;
+  const [first] = element.getClientRects();
+  if (!first || !shown(element)) return false;
+  const { top, bottom, left, right, height } = first;
+  if (!height || bottom <= 0 || top >= innerHeight || right <= 0) return false;
   const y = Math.max(top, 0) + Math.min(height, 8) / 2;
   const above = document.elementFromPoint(Math.max(left, 0) + 2, y);
   return !above || element.contains(above) || above.contains(element);
@@ -168,9 +169,9 @@ const stop = () => {
   if (!element || element === document.body || element === document.documentElement) return null;
   return {
     text: describe(element),
-    control: element.order ?? null,
+    number: element.number,
     visible: showsFocus(element) && isInView(element),
-    fold: element.localName === "summary" && !element.parentElement.open,
+    closed: isClosed(element),
   };
 };
 
@@ -178,7 +179,8 @@ const stop = () => {
 const looks = () =>
   [...document.body.querySelectorAll("*")].map((element) => {
     const { color, backgroundColor, borderTopColor, filter, mixBlendMode } = getComputedStyle(element);
-    return `${describe(element)}: ${[color, backgroundColor, borderTopColor, filter, mixBlendMode]}`;
+    const name = `${element.localName}.${element.className}`;
+    return `${name}: ${[color, backgroundColor, borderTopColor, filter, mixBlendMode]}`;
   });
 
 // What each copy button copies, and what can be read of it afterwards.
@@ -234,3 +236,38 @@ const notShown = () =>
     .filter((element) => element.textContent.trim() || element.localName === "img")
     .filter((element) => !shown(element) || !element.getBoundingClientRect().height)
     .map(describe);
+
+// Figures and tables that a sheet of this height cannot hold, or that may be divided.
+const cutFigures = (height) =>
+  [...document.querySelectorAll("figure")].flatMap((figure) => {
+    const tall = figure.getBoundingClientRect().height;
+    if (getComputedStyle(figure).breakInside !== "avoid") return [`divided: ${describe(figure)}`];
+    return tall > height ? [`${tall} pixels high: ${describe(figure)}`] : [];
+  });
+
+const cutOff = () => {
+  const wide = document.documentElement.scrollWidth > document.documentElement.clientWidth;
+  const boxes = [...document.body.querySelectorAll("*")].filter(
+    (box) =>
+      box.clientWidth &&
+      getComputedStyle(box).overflow !== "visible" &&
+      (box.scrollWidth > box.clientWidth + 1 || box.scrollHeight > box.clientHeight + 1),
+  );
+  return [...(wide ? ["the page is wider than a sheet"] : []), ...boxes.slice(0, 4).map(describe)];
+};
+
+// Texts that cannot be read where backgrounds are not printed.
+const faintOnWhite = () =>
+  [...document.querySelectorAll("main :is(h1, h2, p, li, pre, span, td, figcaption)")]
+    .filter((one) => shown(one) && contrast(rgba(getComputedStyle(one).color), [255, 255, 255]) < 4.5)
+    .slice(0, 5)
+    .map(describe);
+
+// {what: computed style} of elements that are not part of a fragment.
+const PLACE = /^(height|block-size|perspective-origin|transform-origin)$/;
+const stylesOutside = () =>
+  [...document.querySelectorAll(".foreign, .foreign *")].map((element) => {
+    const style = getComputedStyle(element);
+    const values = [...style].filter((name) => !PLACE.test(name));
+    return [describe(element), Object.fromEntries(values.map((name) => [name, style[name] || style.getPropertyValue(name)]))];
+  });
