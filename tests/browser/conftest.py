@@ -47,9 +47,11 @@ def browser():
     if not path and not os.environ.get("CI"):
         pytest.skip(REMEDY)
     assert path, REMEDY
-    with sync_playwright() as playwright:
-        with playwright.chromium.launch(executable_path=path, args=FLAGS) as browser:
-            yield browser
+    with (
+        sync_playwright() as playwright,
+        playwright.chromium.launch(executable_path=path, args=FLAGS) as browser,
+    ):
+        yield browser
 
 
 @pytest.fixture

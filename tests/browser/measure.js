@@ -266,8 +266,9 @@ const faintOnWhite = () =>
 // {what: computed style} of elements that are not part of a fragment.
 const PLACE = /^(height|block-size|perspective-origin|transform-origin)$/;
 const stylesOutside = () =>
-  [...document.querySelectorAll(".foreign, .foreign *")].map((element) => {
+  [...document.querySelectorAll("html, body, .foreign, .foreign *")].map((element) => {
     const style = getComputedStyle(element);
-    const values = [...style].filter((name) => !PLACE.test(name));
-    return [describe(element), Object.fromEntries(values.map((name) => [name, style[name] || style.getPropertyValue(name)]))];
+    const names = [...style].filter((name) => !PLACE.test(name));
+    const values = names.map((name) => [name, style.getPropertyValue(name)]);
+    return [`${element.localName}.${element.className}`, Object.fromEntries(values)];
   });

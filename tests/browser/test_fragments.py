@@ -5,17 +5,19 @@ from bs4 import BeautifulSoup
 
 from in_browser import THEMES, complaints, fail_with, measure
 
-FOREIGN = """<!DOCTYPE html><html lang="en" class="foreign"><head><title>Foreign</title><style>
+FOREIGN = """<!DOCTYPE html><html lang="en"><head><title>Foreign</title><style>
 body { font: 19px/1.9 serif; color: #400; background: #ffe; margin: 3em; }
 h1 { font-size: 41px; color: purple; } p { text-indent: 2em; color: #040; } a { color: red; }
 pre { background: #eee; border: 2px dotted; } code { color: navy; }
 table { border-collapse: collapse; } td, th { border: 1px solid green; padding: 7px; }
 figure { float: right; } details { margin: 9px; } button { border-radius: 9px; }
 </style></head><body>BEFORE{fragment}AFTER</body></html>"""
-CONTENT = """<div class="foreign NAME"><h1>Title</h1><p>Text, <a href="#">link</a>, <code>code</code>.</p>
-<pre class="printed">code</pre><table><tr><th>a</th><td>1</td></tr></table><ul><li>item</li></ul>
-<figure class="picture"><figcaption>Caption</figcaption></figure><section class="text"><p>Text</p></section>
-<details class="fold"><summary>More</summary><p>Text</p></details><button class="copy">Go</button></div>"""
+CONTENT = """<div class="foreign NAME"><h1>Title</h1>
+<p>Text, <a href="#">link</a>, <code>code</code>.</p><pre class="printed">code</pre>
+<table><tr><th>a</th><td>1</td></tr></table><ul><li>item</li></ul>
+<figure class="picture"><figcaption>Caption</figcaption></figure>
+<section class="text"><p>Text</p></section><button class="copy">Go</button>
+<details class="fold"><summary>More</summary><p>Text</p></details></div>"""
 
 
 def foreign_page(fragment):
