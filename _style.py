@@ -130,11 +130,12 @@ def show(fig, number, caption, alt, kind="svg", name=None, card=False):
 def table(headers, rows, number, caption, name=None):
     """Print a table whose columns keep their width whatever the numbers are, and its caption.
 
-    number, caption and name are those of `show`. rows is a list, or a generator whose rows are printed as they come. The first column is
-    left-aligned, as wide as its longest cell in a list and as its header for a generator; every
-    other column is right-aligned in `COLUMN_WIDTH` characters or those of its header. Cells are
-    printed as they are: format numbers before. Raises ValueError for a row of another length
-    than the header, a cell too wide for its column or an empty caption.
+    number, caption and name are those of `show`. rows is a list, or a generator whose rows are
+    printed as they come. The first column is left-aligned, as wide as its longest cell in a list
+    and as its header for a generator; every other column is right-aligned in `COLUMN_WIDTH`
+    characters or those of its header. Cells are printed as they are: format numbers before.
+    Raises ValueError for a row of another length than the header, a cell too wide for its column
+    or an empty caption.
     """
     _check_text(f"table {number}", caption=caption)
     labels = [row[0] for row in rows if row] if isinstance(rows, list) else []

@@ -497,7 +497,8 @@ def distort(images, generator, rotation=10, scale=0.1, slant=0.1, shift=2):
     return F.grid_sample(images[:, None], grid, align_corners=False)[:, 0]
 
 
-WIDE_STEM = ((24, 5, 2), (48, 3, 2), (80, 3, 2))
+DEEP_STEM = ((16, 3, 1), (24, 3, 2), (32, 3, 1), (48, 3, 2), (64, 3, 1), (80, 3, 2))
+STRONGER = {"rotation": 15, "scale": 0.15, "slant": 0.2}  # for `distort`
 
 
 def snapshot(training):

@@ -6,7 +6,7 @@ from bs4 import BeautifulSoup
 
 from markup import slug
 
-ENTRY = re.compile(r"^## (.+)\n(?:Also: (.+)\n)?", re.MULTILINE)
+ENTRY = re.compile(r"^## (.+)\n+(?:Also: (.+)\n)?", re.MULTILINE)
 UNTOUCHED = ["a", "code", "pre", "math", "summary", "h1", "h2", "h3", "h4"]
 
 

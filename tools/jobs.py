@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 import torch
@@ -12,7 +13,8 @@ import seq2seq
 import stopping
 from checkpoints import by_steps
 from reader import (
-    WIDE_STEM,
+    DEEP_STEM,
+    STRONGER,
     FreshNumbers,
     Recipe,
     StemReader,
@@ -40,14 +42,15 @@ def interval(right, total):
 
 # The reader of three digits
 
-READER_RECIPE = Recipe(steps=25_000, decay=0.998)
+READER_RECIPE = Recipe(steps=12_500, decay=0.998)
 
 
 def reader_training(device):
     training_digits, _ = digits.split(digits.load())
     torch.manual_seed(READER_RECIPE.seed)
-    model = StemReader(WIDE_STEM).to(device)
-    return Training(model, FreshNumbers(*training_digits, distort), READER_RECIPE)
+    model = StemReader(DEEP_STEM, width=88).to(device)
+    fresh = FreshNumbers(*training_digits, partial(distort, **STRONGER))
+    return Training(model, fresh, READER_RECIPE)
 
 
 def reader_score(model):

@@ -17,6 +17,7 @@ from markup import Markup
 
 BLOG = ROOT / "blog"
 STYLES = (BLOG / "content.css").read_text("utf-8")
+OTHER_QUOTES = str.maketrans("\"'", "'\"")
 HIGHLIGHTS = re.compile(r"\.highlight :is\(.*?\)")
 
 
@@ -37,7 +38,8 @@ def svg_address(svg):
     point, their numbers parted by commas, which need no code.
     """
     needless = r"<\?xml.*?\?>|<!DOCTYPE.*?>|<metadata>.*?</metadata>|(?<=>)\s+(?=<)"
-    drawing = re.sub(needless, "", svg, flags=re.DOTALL).replace('"', "'")
+    drawing = re.sub(needless, "", svg, flags=re.DOTALL)
+    drawing = re.sub(r"<[^>]*>", lambda tag: tag[0].translate(OTHER_QUOTES), drawing)
     drawing = re.sub(r"(?<= d=')[^']*", lambda path: short_path(path[0]), drawing)
     drawing = re.sub(r"(?<= style=')[^']*", lambda style: style[0].replace(": ", ":"), drawing)
     return "data:image/svg+xml," + quote(re.sub(r"\s+", " ", drawing), safe="'=:;,/()!*@$+")
