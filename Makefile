@@ -2,12 +2,14 @@
 
 PYTHON ?= python3
 LESSONS ?= notebooks
+PORT ?= 8000
 export SITE_URL
 BIN := .venv/bin/python
+VNU := vnu-jar@26.9.27
 CHECK := OMP_NUM_THREADS=1 PYTHONPATH=tests $(BIN) -m pytest -p nbval_numbers --nbval --nbval-current-env \
 	-n auto --dist loadfile --no-loadscope-reorder --no-header -q
 
-.PHONY: help run render test check lab update export sweep ablate train spread bench clean
+.PHONY: help run render test check browser audit preview lab update export sweep ablate train spread bench clean
 
 help:
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-20s %s\n", $$1, $$2}' Makefile
@@ -18,13 +20,22 @@ run: .venv/ready ## execute every lesson on a copy, render the pages into _site/
 render: .venv/ready ## render the stored lessons into _site/ without executing them: make render SITE_URL=https://...
 	@$(BIN) tools/render.py
 
-test: .venv/ready ## lint, unit tests, every lesson executed again and its numbers checked
+test: .venv/ready .venv/$(VNU) ## lint, unit tests, every lesson executed again and its numbers checked
 	$(BIN) -m ruff format --check .
 	$(BIN) -m ruff check .
 	$(CHECK) notebooks tests
 
 check: .venv/ready ## the numbers of one lesson alone: make check LESSONS=notebooks/01_one_digit.ipynb
 	@$(CHECK) "$(LESSONS)"
+
+browser: .venv/ready ## install Chromium, in which make test opens the pages
+	@$(BIN) tools/chromium.py
+
+audit: .venv/ready ## Lighthouse's four scores of every page, none under 95
+	@$(BIN) tools/audit.py
+
+preview: .venv/ready ## author: serve the stored lessons, rendered again when one or its looks change: make preview PORT=8000
+	@$(BIN) tools/preview.py $(PORT)
 
 lab: .venv/ready ## open the lessons in JupyterLab
 	@$(BIN) -m jupyterlab notebooks
@@ -58,3 +69,8 @@ clean: ## remove what run and test have built; .venv stays
 	$(PYTHON) -m venv .venv
 	$(BIN) -m pip install --quiet --disable-pip-version-check -r requirements.txt -c constraints.txt
 	@touch $@
+
+# The HTML checker of the W3C, which npm has. Without it, its test is skipped and says so.
+.venv/$(VNU): | .venv/ready
+	@.venv/bin/npm install --silent --no-fund --no-audit --fetch-retries=1 --prefix .venv $(VNU) \
+		&& touch $@ || echo "$(VNU) could not be installed: its test will be skipped"
