@@ -5,6 +5,7 @@ import subprocess
 import sys
 from io import BytesIO
 from itertools import pairwise
+from urllib.parse import unquote
 from xml.etree import ElementTree
 
 import pytest
@@ -71,6 +72,29 @@ def test_every_figure_of_the_lesson_is_on_its_page_with_alt_text_size_and_captio
         assert figure.figcaption.text.strip().startswith(f"Figure {number}.")
         assert int(figure.img["width"]) > 0
         assert int(figure.img["height"]) > 0
+
+
+SVG = """<?xml version="1.0"?>
+<svg xmlns="http://www.w3.org/2000/svg">
+ <metadata>drawn today</metadata>
+ <path d="M 10.123456 20
+L 30 1.5e-05 z" style="fill: none; stroke: #0072b2"/>
+ <text style="font: 10px 'DejaVu Sans', sans-serif">the model's "own" 50 %</text>
+</svg>"""
+
+
+def test_an_svg_says_the_same_in_its_address():
+    address = lesson_page.svg_address(SVG)
+    assert re.fullmatch(r"data:image/svg\+xml,[^ \"<>#]+", address)
+    path, text = ElementTree.fromstring(unquote(address.partition(",")[2]))
+    assert path.attrib == {"d": "M10.12,20L30,1.5e-05z", "style": "fill:none; stroke:#0072b2"}
+    assert text.attrib["style"] == 'font:10px "DejaVu Sans", sans-serif'
+    assert text.text == 'the model\'s "own" 50 %'
+
+
+def test_code_loses_only_the_marks_that_have_no_style():
+    code = '<span class="k">def</span> <span class="n">read</span>'
+    assert lesson_page.plain_where_plain(code) == '<span class="k">def</span> read'
 
 
 def test_every_table_of_the_lesson_is_on_its_page_with_caption_and_cells(page, code):
