@@ -44,7 +44,8 @@ if __name__ == "__main__":
     except KeyboardInterrupt:
         sys.exit("Stopped. Nothing is half-written; the next `make run` goes on from here.")
     try:
-        render_site(copies, address_given())
+        if copies:
+            render_site(copies, address_given())
     except ValueError as error:
         failures.append(error)
     exit_with(failures)
