@@ -12,7 +12,7 @@ from in_browser import fail_with, measure, page_in
 
 A4 = (595, 842)  # points
 PIXELS = 96 / 72  # to a point
-COLUMN, HEIGHT = 643, 972  # pixels that margins of 20 mm leave of A4
+COLUMN, HEIGHT = 673, 1001  # pixels that margins of 16 mm leave of A4
 NAVIGATION = "[...document.querySelectorAll('nav, button, .skip')].filter(shown).map(describe)"
 
 
