@@ -66,7 +66,7 @@ const layoutShift = () =>
   });
 
 const scrollThrough = async () => {
-  for (let y = 0; y < document.documentElement.scrollHeight; y += innerHeight) {
+  for (let y = 0; y < document.documentElement.scrollHeight; y += 4 * innerHeight) {
     scrollTo({ top: y, behavior: "instant" });
     await frame();
   }
@@ -246,14 +246,13 @@ const cutFigures = (height) =>
   });
 
 const cutOff = () => {
-  const wide = document.documentElement.scrollWidth > document.documentElement.clientWidth;
   const boxes = [...document.body.querySelectorAll("*")].filter(
     (box) =>
       box.clientWidth &&
       getComputedStyle(box).overflow !== "visible" &&
       (box.scrollWidth > box.clientWidth + 1 || box.scrollHeight > box.clientHeight + 1),
   );
-  return [...(wide ? ["the page is wider than a sheet"] : []), ...boxes.slice(0, 4).map(describe)];
+  return [...sticksOut(), ...boxes.slice(0, 4).map(describe)];
 };
 
 // Texts that cannot be read where backgrounds are not printed.
