@@ -71,6 +71,12 @@ def test_says_which_cell_of_which_lesson_it_is_at(run):
     assert "01_a  cell 2 of 2  0:0" in out
 
 
+def test_what_is_printed_below_an_output_stays_below_it(project, run):
+    run(_01_a=lesson("print(1)\nprint(2)\ndisplay({'text/markdown': 'x'}, raw=True)\nprint(3)"))
+    outputs = lessons.read(project / "_build/01_a.ipynb").cells[1].outputs
+    assert [output.get("text") for output in outputs] == ["1\n2\n", None, "3\n"]
+
+
 def test_does_nothing_twice(run):
     run(_01_a=lesson())
     status, out, _ = run()

@@ -48,6 +48,22 @@ class Reporter:
             self.progress.update(self.lines[lesson], description=f"{lesson}  {text}", total=0)
 
 
+def join_streams(cells):
+    """Make one output of what cells print without a break, however it came in.
+
+    nbclient's own way to do so would move what is printed under a table's caption above it.
+    """
+    for cell in cells:
+        joined = []
+        for output in cell.outputs:
+            last = joined[-1] if joined else {}
+            if output.output_type == "stream" and last.get("name") == output.name:
+                last.text += output.text
+            else:
+                joined.append(output)
+        cell.outputs = joined
+
+
 class Executor:
     """Executes notebooks, in place and in parallel. An interrupt leaves no kernel behind."""
 
@@ -91,7 +107,6 @@ class Executor:
             timeout=None,
             kernel_name="python3",
             extra_arguments=["--log-level=ERROR"],
-            coalesce_streams=True,
             record_timing=False,
             resources={"metadata": {"path": str(NOTEBOOKS)}},
             on_cell_execute=on_cell_execute,
@@ -104,6 +119,7 @@ class Executor:
         except DeadKernelError:
             problem = "the kernel died"
         else:
+            join_streams(cells)
             self.reporter.end(name, "done")
             return None
         self.reporter.end(name, "failed")
