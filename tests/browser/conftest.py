@@ -35,6 +35,12 @@ def lesson_pages():
 
 
 @pytest.fixture(scope="session")
+def longest(site, lesson_pages):
+    """The longest lesson, which stands for all where a test takes long."""
+    return max(lesson_pages, key=lambda name: (site / name).stat().st_size)
+
+
+@pytest.fixture(scope="session")
 def address(site):
     with serving(site) as address:
         yield address

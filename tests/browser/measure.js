@@ -14,12 +14,16 @@ const shown = (element) => element.checkVisibility({ visibilityProperty: true })
 
 // Red, green, blue and alpha of any CSS colour.
 const canvas = new OffscreenCanvas(1, 1).getContext("2d", { willReadFrequently: true });
+const known = {};
 const rgba = (colour) => {
-  canvas.clearRect(0, 0, 1, 1);
-  canvas.fillStyle = colour;
-  canvas.fillRect(0, 0, 1, 1);
-  const [r, g, b, alpha] = canvas.getImageData(0, 0, 1, 1).data;
-  return [r, g, b, alpha / 255];
+  if (!known[colour]) {
+    canvas.clearRect(0, 0, 1, 1);
+    canvas.fillStyle = colour;
+    canvas.fillRect(0, 0, 1, 1);
+    const [r, g, b, alpha] = canvas.getImageData(0, 0, 1, 1).data;
+    known[colour] = [r, g, b, alpha / 255];
+  }
+  return known[colour];
 };
 
 const paperBehind = (element) => {
@@ -271,3 +275,10 @@ const stylesOutside = () =>
     const values = names.map((name) => [name, style.getPropertyValue(name)]);
     return [`${element.localName}.${element.className}`, Object.fromEntries(values)];
   });
+
+// Folds whose content takes no room, but not those of code on its own.
+const closedFolds = () =>
+  [...document.querySelectorAll("main details")]
+    .filter((fold) => fold.querySelector("summary").textContent !== "Code")
+    .filter((fold) => !fold.lastElementChild.getBoundingClientRect().height)
+    .map(describe);

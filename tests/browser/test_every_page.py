@@ -30,12 +30,19 @@ class Visit:
     small_text: list = field(default_factory=list)
 
 
-def violations(page):
-    """What axe finds. Code is made plain first: its thousands of spans take axe ten seconds."""
+def violations(page, contrast):
+    """What axe finds.
+
+    Code is made plain first: contrast of its thousands of spans would take axe ten seconds.
+    """
     page.evaluate(
         "document.querySelectorAll('.highlight pre').forEach(code => code.textContent += '')"
     )
-    found = Axe().run(page, options={"resultTypes": ["violations"]}).response["violations"]
+    options = {
+        "resultTypes": ["violations"],
+        "rules": {"color-contrast": {"enabled": contrast}},
+    }
+    found = Axe().run(page, options=options).response["violations"]
     return [f"{v['id']}: {node['html'][:120]}" for v in found for node in v["nodes"][:3]]
 
 
@@ -50,13 +57,13 @@ def look_at(page, url, folds):
     visit.sticks_out = measure(page, "sticksOut()")
     visit.code_contrast = measure(page, "codeContrast()")
     if folds == "closed":
-        visit.violations = violations(page)
+        visit.violations = violations(page, contrast=False)
     measure(page, "openFolds()")
     visit.sticks_out += measure(page, "sticksOut()")
     visit.long_lines = measure(page, f"longLines({CHARACTERS})")
     visit.small_text = measure(page, "smallText()")
     if folds == "open":
-        visit.violations = violations(page)
+        visit.violations = violations(page, contrast=True)
     return visit
 
 
@@ -65,7 +72,7 @@ def visits(browser, address, pages):
     """{(page, theme, width): the visit}
 
     Half of the visits show axe open folds, the others closed ones, so that it sees both in either
-    theme and at either width.
+    theme and at either width. Contrast, which takes it longest, it looks at where all is open.
     """
     seen = {}
     for name, theme, width in product(pages, THEMES, (WIDE, NARROW)):

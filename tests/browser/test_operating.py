@@ -28,12 +28,6 @@ def tab_through(page):
 
 
 @pytest.fixture(scope="module")
-def longest(site, lesson_pages):
-    """The longest lesson, which stands for all where a test takes long."""
-    return max(lesson_pages, key=lambda name: (site / name).stat().st_size)
-
-
-@pytest.fixture(scope="module")
 def walks(browser, address, pages, lesson_pages, longest):
     """{page: where Tab comes to, and all controls of the page at the end}"""
     seen = {}
