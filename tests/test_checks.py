@@ -69,11 +69,15 @@ def test_a_table_takes_its_caption_and_leaves_what_is_printed_above():
 FAULTY = {
     "a figure without caption": (
         [picture()],
-        "a figure has no caption: display it with _style.show",
+        "a figure of cell 'plot()' has no caption: use _style.show",
     ),
     "a caption of nothing": ([caption(1)], "the caption of Figure 1 has no figure above it"),
     "a caption of something else": (
         [picture(), caption(1, "table")],
+        "the caption of Table 1 has no table above it",
+    ),
+    "a caption under other words": (
+        [stream("no table"), caption(1, "table")],
         "the caption of Table 1 has no table above it",
     ),
     "two figures of one name": (

@@ -10,13 +10,10 @@ RULE = re.compile(r"-+(  -+)+")
 def parse_table(text):
     """What `_style.table` printed last in a text -> the text before it, headers, rows of cells.
 
-    The rule under the headers says where the columns are. Raises ValueError if there is no table.
+    The rule under the headers says where the columns are.
     """
     lines = text.splitlines()
-    rules = [i for i, line in enumerate(lines) if i and RULE.fullmatch(line)]
-    if not rules:
-        raise ValueError("no table is printed above its caption")
-    at = rules[-1]
+    at = max(i for i, line in enumerate(lines) if RULE.fullmatch(line))
     columns = [match.span() for match in re.finditer("-+", lines[at])]
     cells = [[line[a:b].strip() for a, b in columns] for line in lines[at - 1 :] if line]
     return "\n".join(lines[: at - 1]), cells[0], cells[2:]
@@ -28,6 +25,13 @@ def is_caption(output):
 
 def is_picture(output):
     return any(kind.startswith("image/") for kind in output.get("data", ()))
+
+
+def is_of(kind, output):
+    """Whether an output is, or ends with, what a caption of the kind may stand under."""
+    if kind == "Figure":
+        return is_picture(output)
+    return any(RULE.fullmatch(line) for line in output.get("text", "").splitlines()[1:])
 
 
 def join_captions(notebook):
@@ -44,7 +48,7 @@ def join_captions(notebook):
                 continue
             kind = output.metadata.of.capitalize()
             label = f"{kind} {output.metadata.caption}"
-            if not joined or (kind == "Figure") != is_picture(joined[-1]):
+            if not joined or not is_of(kind, joined[-1]):
                 problems.append(f"the caption of {label} has no {kind.lower()} above it")
                 continue
             if kind == "Table":
@@ -61,7 +65,8 @@ def join_captions(notebook):
             )
         for output in joined:
             if is_picture(output) and "caption" not in output.metadata:
-                problems.append("a figure has no caption: display it with _style.show")
+                first = cell.source.partition("\n")[0]
+                problems.append(f"a figure of cell {first!r} has no caption: use _style.show")
         if "outputs" in cell:
             cell.outputs = joined
     return names, problems

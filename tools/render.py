@@ -17,11 +17,9 @@ from files import write_atomically
 from glossary import read_terms, without_forms
 from lessons import ROOT, lesson_paths
 from markup import Markup
-from page import Lesson
+from page import BLOG, Lesson
 
-BLOG = ROOT / "blog"
 SITE = ROOT / "_site"
-
 
 TEXTS = (  # pages written by hand, in Markdown: name, title, description
     ("glossary", "Glossary", "The terms of the series, each in a sentence or two."),
