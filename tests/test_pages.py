@@ -44,12 +44,13 @@ def test_there_is_a_page_a_lesson_an_index_a_glossary_and_a_cheat_sheet(pages):
     assert sorted(pages) == sorted([*own, "index.html", "glossary.html", "cheat_sheet.html"])
 
 
-def test_no_page_fetches_anything(site, pages):
+def test_no_page_fetches_anything(pages):
     for name, soup in pages.items():
         assert all(tag["src"].startswith("data:") for tag in soup.find_all(src=True)), name
         assert not soup.find_all(["iframe", "video", "source", "object"]), name
         assert not soup.find_all("link", rel=["stylesheet", "preload"]), name
-        assert not re.search(r"@import|url\(|fetch\(|import\(", site[name]), name
+        own = "".join(tag.text for tag in soup(["style", "script"]))
+        assert not re.search(r"@import|url\(|fetch\(|import\(", own), name
 
 
 def test_no_page_is_heavier_than_400_kilobytes(site, pages):
@@ -203,7 +204,8 @@ def test_the_index_shows_each_lesson_with_question_figure_headline_and_time(page
         assert card.a["href"] == f"{summary.name}.html"
         assert summary.question in card.text
         assert card.img["alt"]
-        assert card.find(class_="measured").text.strip() == summary.headline.replace("**", "")
+        headline = card.find(class_="measured").text.strip().replace("\xa0", " ")
+        assert headline == summary.headline.replace("**", "")
         assert summary.time in card.text
 
 
@@ -245,11 +247,8 @@ def test_without_an_address_pages_claim_none():
 
 
 def test_the_sitemap_lists_every_page(site, pages):
-    listed = [
-        element.text
-        for element in ElementTree.fromstring(site["sitemap.xml"].encode()).iter()
-        if element.text.strip()
-    ]
+    root = ElementTree.fromstring(site["sitemap.xml"].encode())
+    listed = [element.text for element in root.iter() if element.tag.endswith("}loc")]
     assert sorted(listed) == sorted(f"{ADDRESS}/{name}" for name in pages)
 
 

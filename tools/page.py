@@ -69,6 +69,11 @@ def plain_where_plain(highlighted):
     return re.sub(rf'<span class="(?!(?:{styled})")\w+">([^<]*)</span>', r"\1", highlighted)
 
 
+def with_units(html):
+    """Numbers are not parted from their % at the end of a line."""
+    return html.replace(" %", "&nbsp;%")
+
+
 def exporter(**filters):
     """nbconvert with our template; `prose` and `volatile` cells lose their code."""
     remove = {"enabled": True, "remove_input_tags": {"prose", "volatile"}}
@@ -100,13 +105,13 @@ class Lesson:
         markup, linked = Markup(names), Linker(terms)
         export = exporter(
             text=lambda source, attachments=None: linked(markup.html(source, attachments)),
-            markup=markup.html,
+            measured=lambda source: with_units(markup.html(source)),
             address=address,
             described=described,
             plain_where_plain=plain_where_plain,
         )
         self.body, _ = export.from_notebook_node(notebook)
-        self.headline = markup.html(self.summary.headline)
+        self.headline = with_units(markup.html(self.summary.headline))
         self.contents = [(id, text) for level, id, text in markup.contents if level == 2]
         self.problems += problems + markup.problems
         self.figure, self.card = self.find_card(notebook)
