@@ -48,7 +48,7 @@ const contrast = (one, other) => {
 };
 
 // {token class: lowest contrast of its text on what is behind it}
-const codeContrast = () => {
+const tokenContrast = () => {
   const lowest = {};
   for (const token of document.querySelectorAll(".highlight pre, .highlight span")) {
     const kind = token.className || token.localName;
@@ -259,10 +259,12 @@ const cutOff = () => {
   return [...sticksOut(), ...boxes.slice(0, 4).map(describe)];
 };
 
-// Texts that cannot be read where backgrounds are not printed.
-const faintOnWhite = () =>
-  [...document.querySelectorAll("main :is(h1, h2, p, li, pre, span, td, figcaption)")]
-    .filter((one) => shown(one) && contrast(rgba(getComputedStyle(one).color), [255, 255, 255]) < 4.5)
+// Texts with less contrast than `least`, on what is behind them or on the paper given.
+const faint = (least, paper) =>
+  [...document.body.querySelectorAll("*")]
+    .filter((one) => [...one.childNodes].some((node) => node.nodeType === 3 && node.data.trim()))
+    .filter((one) => !/^(script|style)$/.test(one.localName) && shown(one))
+    .filter((one) => contrast(rgba(getComputedStyle(one).color), paper ?? paperBehind(one)) < least)
     .slice(0, 5)
     .map(describe);
 

@@ -9,6 +9,7 @@ from axe_playwright_python.sync_playwright import Axe
 from in_browser import NARROW, THEMES, WIDE, complaints, fail_with, measure, page_in
 
 CONTRAST = 4.5  # WCAG 2, AA
+WITHOUT_CONTRAST = {"color-contrast": {"enabled": False}}  # which takes axe most of its time
 CHARACTERS = 85  # about 80; narrower fonts than that of the tests make it a few more
 LAYOUT_SHIFT = 0.01
 FIRST_PAINT = 1000  # milliseconds
@@ -25,25 +26,23 @@ class Visit:
     violations: list = field(default_factory=list)  # those that axe finds
     folds: str = "closed"  # while axe looked
     sticks_out: list = field(default_factory=list)
-    code_contrast: dict = field(default_factory=dict)
+    token_contrast: dict = field(default_factory=dict)
+    faint: list = field(default_factory=list)
     long_lines: list = field(default_factory=list)
     small_text: list = field(default_factory=list)
 
 
-def violations(page, contrast):
-    """What axe finds.
-
-    Code is made plain first: contrast of its thousands of spans would take axe ten seconds.
-    """
+def violations(page, **options):
+    """What axe finds. Code is made plain first: its thousands of spans would take axe long."""
     page.evaluate(
         "document.querySelectorAll('.highlight pre').forEach(code => code.textContent += '')"
     )
-    options = {
-        "resultTypes": ["violations"],
-        "rules": {"color-contrast": {"enabled": contrast}},
-    }
-    found = Axe().run(page, options=options).response["violations"]
-    return [f"{v['id']}: {node['html'][:120]}" for v in found for node in v["nodes"][:3]]
+    found = Axe().run(page, options={"resultTypes": ["violations"], **options})
+    return [
+        f"{violation['id']}: {node['html'][:120]}"
+        for violation in found.response["violations"]
+        for node in violation["nodes"][:3]
+    ]
 
 
 def look_at(page, url, folds):
@@ -55,15 +54,16 @@ def look_at(page, url, folds):
     measure(page, "scrollThrough()")
     visit.layout_shift = measure(page, "layoutShift()")
     visit.sticks_out = measure(page, "sticksOut()")
-    visit.code_contrast = measure(page, "codeContrast()")
+    visit.token_contrast = measure(page, "tokenContrast()")
     if folds == "closed":
-        visit.violations = violations(page, contrast=False)
+        visit.violations = violations(page, rules=WITHOUT_CONTRAST)
     measure(page, "openFolds()")
     visit.sticks_out += measure(page, "sticksOut()")
+    visit.faint = measure(page, f"faint({CONTRAST})")
     visit.long_lines = measure(page, f"longLines({CHARACTERS})")
     visit.small_text = measure(page, "smallText()")
     if folds == "open":
-        visit.violations = violations(page, contrast=True)
+        visit.violations = violations(page, rules=WITHOUT_CONTRAST)
     return visit
 
 
@@ -72,7 +72,7 @@ def visits(browser, address, pages):
     """{(page, theme, width): the visit}
 
     Half of the visits show axe open folds, the others closed ones, so that it sees both in either
-    theme and at either width. Contrast, which takes it longest, it looks at where all is open.
+    theme and at either width.
     """
     seen = {}
     for name, theme, width in product(pages, THEMES, (WIDE, NARROW)):
@@ -91,6 +91,22 @@ def fail_where(visits, what):
 def test_axe_finds_nothing_that_shuts_people_out(visits, folds):
     seen = {key: visit for key, visit in visits.items() if visit.folds == folds}
     fail_where(seen, lambda visit: visit.violations)
+
+
+@pytest.mark.parametrize("theme", THEMES)
+def test_axe_finds_enough_contrast(open_page, pages, lesson_pages, longest, theme):
+    """On one lesson and what is not one: `test_no_text_is_faint` measures it on every page."""
+
+    def faint(name):
+        page = open_page(name, theme=theme)
+        measure(page, "openFolds()")
+        return violations(page, runOnly=["color-contrast"])
+
+    fail_with({name: faint(name) for name in {*pages} - {*lesson_pages} | {longest}})
+
+
+def test_no_text_is_faint(visits):
+    fail_where(visits, lambda visit: visit.faint)
 
 
 def test_no_page_reports_an_error_or_a_warning(visits):
@@ -129,10 +145,10 @@ def test_every_page_is_painted_within_a_second(visits, pages):
 
 def test_every_kind_of_token_in_code_stands_out_from_its_paper(visits):
     def faint(visit):
-        return {kind: round(c, 2) for kind, c in visit.code_contrast.items() if c < CONTRAST}
+        return {kind: round(c, 2) for kind, c in visit.token_contrast.items() if c < CONTRAST}
 
     fail_where(visits, faint)
-    assert any(len(visit.code_contrast) > 5 for visit in visits.values())
+    assert any(len(visit.token_contrast) > 5 for visit in visits.values())
 
 
 def test_no_line_of_text_is_too_long_to_read_with_ease(visits):

@@ -14,6 +14,7 @@ A4 = (595, 842)  # points
 PIXELS = 96 / 72  # to a point
 COLUMN, HEIGHT = 673, 1001  # pixels that margins of 16 mm leave of A4
 NAVIGATION = "[...document.querySelectorAll('nav, button, .skip')].filter(shown).map(describe)"
+FAINT = "faint(4.5, [255, 255, 255])"
 
 
 @dataclass
@@ -40,7 +41,7 @@ def print_it(page):
     page.emulate_media(media="print")
     page.set_viewport_size({"width": COLUMN, "height": HEIGHT})
     page.evaluate("dispatchEvent(new Event('beforeprint'))")
-    seen = (NAVIGATION, "closedFolds()", f"cutFigures({HEIGHT})", "cutOff()", "faintOnWhite()")
+    seen = (NAVIGATION, "closedFolds()", f"cutFigures({HEIGHT})", "cutOff()", FAINT)
     return Paper(*(measure(page, expression) for expression in seen))
 
 
