@@ -95,7 +95,7 @@ def test_an_svg_says_the_same_in_its_address():
 
 def test_code_loses_only_the_marks_that_have_no_style():
     code = '<span class="k">def</span> <span class="n">read</span>'
-    assert lesson_page.plain_where_plain(code) == '<span class="k">def</span> read'
+    assert lesson_page.lighter(code) == '<span class="k">def</span> read'
 
 
 def test_every_table_of_the_lesson_is_on_its_page_with_caption_and_cells(page, code):

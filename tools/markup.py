@@ -58,6 +58,10 @@ class Markup(IPythonRenderer):
             self.problems.append(f"the picture {url[:40]} has no alt text")
         return super().image(text, url, title)
 
+    def block_code(self, code, info=None):
+        # What scrolls sideways must be reached by the keyboard.
+        return super().block_code(code, info).replace("<pre>", '<pre tabindex="0">')
+
     def inline_math(self, body):
         return self.mathematics(body, "inline")
 

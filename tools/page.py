@@ -63,10 +63,14 @@ def described(output):
     return next(output.metadata[kind] for kind in output.data if kind.startswith("image/"))
 
 
-def plain_where_plain(highlighted):
-    """Highlighted code without the spans that content.css gives no style: half of the bytes."""
+def lighter(highlighted):
+    """Highlighted code without the spans that content.css gives no style: half of the bytes.
+
+    As it may scroll sideways, the keyboard reaches it.
+    """
     styled = "|".join(re.findall(r"\.(\w+)(?=[,)])", "".join(HIGHLIGHTS.findall(STYLES))))
-    return re.sub(rf'<span class="(?!(?:{styled})")\w+">([^<]*)</span>', r"\1", highlighted)
+    plain = re.sub(rf'<span class="(?!(?:{styled})")\w+">([^<]*)</span>', r"\1", highlighted)
+    return plain.replace("<pre>", '<pre tabindex="0">')
 
 
 def with_units(html):
@@ -108,7 +112,7 @@ class Lesson:
             measured=lambda source: with_units(markup.html(source)),
             address=address,
             described=described,
-            plain_where_plain=plain_where_plain,
+            lighter=lighter,
         )
         self.body, _ = export.from_notebook_node(notebook)
         self.headline = with_units(markup.html(self.summary.headline))
