@@ -9,7 +9,10 @@ from axe_playwright_python.sync_playwright import Axe
 from in_browser import NARROW, THEMES, WIDE, complaints, fail_with, measure, page_in
 
 CONTRAST = 4.5  # WCAG 2, AA
-WITHOUT_CONTRAST = {"color-contrast": {"enabled": False}}  # which takes axe most of its time
+AXE_RULES = {
+    "target-size": {"enabled": True},  # WCAG 2.2, AA: off by default
+    "color-contrast": {"enabled": False},  # which takes axe most of its time: tests of its own
+}
 CHARACTERS = 85  # about 80; narrower fonts than that of the tests make it a few more
 LAYOUT_SHIFT = 0.01
 FIRST_PAINT = 1000  # milliseconds
@@ -56,14 +59,14 @@ def look_at(page, url, folds):
     visit.sticks_out = measure(page, "sticksOut()")
     visit.token_contrast = measure(page, "tokenContrast()")
     if folds == "closed":
-        visit.violations = violations(page, rules=WITHOUT_CONTRAST)
+        visit.violations = violations(page, rules=AXE_RULES)
     measure(page, "openFolds()")
     visit.sticks_out += measure(page, "sticksOut()")
     visit.faint = measure(page, f"faint({CONTRAST})")
     visit.long_lines = measure(page, f"longLines({CHARACTERS})")
     visit.small_text = measure(page, "smallText()")
     if folds == "open":
-        visit.violations = violations(page, rules=WITHOUT_CONTRAST)
+        visit.violations = violations(page, rules=AXE_RULES)
     return visit
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 import lessons
-from in_browser import complaints, fail_with, measure, page_in
+from in_browser import NARROW, WIDE, complaints, fail_with, measure, page_in
 
 HIDDEN_INPUT = {"prose", "volatile"}
 
@@ -261,6 +261,21 @@ def test_without_scripts_no_button_is_shown_that_does_nothing(open_page, pages, 
     idle = "[...document.querySelectorAll('button')].filter(shown).map(describe)"
     names = [lesson_pages[0], *({*pages} - {*lesson_pages})]
     fail_with({name: measure(open_page(name, scripts=False), idle) for name in names})
+
+
+@pytest.mark.parametrize("width", [WIDE, NARROW])
+def test_scripts_do_not_move_the_text(open_page, pages, lesson_pages, width):
+    """Where they run after the first paint, on a slow machine, the page would jump."""
+    top = "document.querySelector('main h1').getBoundingClientRect().top"
+
+    def moved(name):
+        before, after = (
+            open_page(name, width=width, scripts=scripts).evaluate(top) for scripts in (False, True)
+        )
+        return before != after and f"from {before} to {after}"
+
+    names = [lesson_pages[0], *({*pages} - {*lesson_pages})]
+    fail_with({name: moved(name) for name in names})
 
 
 def test_from_disk_a_page_works_as_from_a_server(new_page, site, lesson_pages):
