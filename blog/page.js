@@ -67,7 +67,9 @@ if (contents) {
   const links = [...contents.querySelectorAll("a")];
   const headings = links.map((link) => document.getElementById(link.hash.slice(1)));
   const follow = () => {
-    const read = headings.filter((heading) => heading.getBoundingClientRect().top < innerHeight / 3);
+    const atEnd = scrollY + innerHeight >= root.scrollHeight - 1; // where no heading gets higher
+    const line = atEnd ? innerHeight / 4 : 40;
+    const read = headings.filter((heading) => heading.getBoundingClientRect().top < line);
     links.forEach((link, i) => {
       if (i === read.length - 1) link.setAttribute("aria-current", "true");
       else link.removeAttribute("aria-current");

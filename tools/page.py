@@ -120,6 +120,12 @@ class Lesson:
         self.problems += problems + markup.problems
         self.figure, self.card = self.find_card(notebook)
 
+    def fragment(self, site):
+        """The body for a page elsewhere: links to other pages lead to the site, or are no links."""
+        inside = r'<a ([^>]*)href="(?!https?:|#)([^"]*)"([^>]*)>(.*?)</a>'
+        link = rf'<a \1href="{site}/\2"\3>\4</a>' if site else r"\4"
+        return re.sub(inside, link, self.body, flags=re.DOTALL)
+
     def find_card(self, notebook):
         """The figure that stands for the lesson, and its card; None, None if there is none."""
         outputs = [output for cell in notebook.cells for output in cell.get("outputs", [])]
@@ -127,6 +133,9 @@ class Lesson:
         if len(chosen) > 1:
             self.problems.append(f"{len(chosen)} figures have card=True: one stands for a lesson")
         if not chosen:
+            return None, None
+        if "image/png" not in chosen[0].data:
+            self.problems.append("the card has no PNG: execute the lesson again")
             return None, None
         about = {"address": address(chosen[0]), **described(chosen[0])}
         return about, draw_card(chosen[0].data["image/png"])
