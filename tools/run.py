@@ -40,12 +40,15 @@ def exit_with(failures):
 
 if __name__ == "__main__":
     try:
+        address = address_given()
         copies, failures = execute_lessons()
+    except ValueError as error:
+        sys.exit(str(error))
     except KeyboardInterrupt:
         sys.exit("Stopped. Nothing is half-written; the next `make run` goes on from here.")
     try:
         if copies:
-            render_site(copies, address_given())
+            render_site(copies, address)
     except ValueError as error:
         failures.append(error)
     exit_with(failures)
