@@ -76,8 +76,22 @@ if (contents) {
     });
   };
   addEventListener("scroll", follow, { passive: true });
-  follow();
 }
+
+// What was left out of the first paint is laid out when there is time, before one gets there
+
+const leftOut = [...document.querySelectorAll(".cell, .cell ~ .text")];
+
+function layOut(deadline) {
+  while (leftOut.length && deadline.timeRemaining() > 0) {
+    const section = leftOut.shift();
+    section.style.contentVisibility = "visible";
+    section.getBoundingClientRect();
+  }
+  if (leftOut.length) requestIdleCallback(layOut);
+}
+
+window.requestIdleCallback?.(layOut); // Safari goes on as it began
 
 // A link into a fold opens it, and paper has no folds
 

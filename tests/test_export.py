@@ -17,7 +17,7 @@ from lessons import NOTEBOOKS, ROOT, code_cells, lesson_paths, read
 MODULES = exported_cells()
 LESSONS = {path.stem: read(path) for path in lesson_paths()}
 LIBRARIES = {"matplotlib", "numpy", "torch"}
-BY_HAND = {"_arch", "_style", "digits", "grammar", "results", "weights"}
+BY_HAND = {"_arch", "_explorer", "_style", "digits", "grammar", "results", "weights"}
 
 each_module = pytest.mark.parametrize("name", MODULES)
 each_lesson = pytest.mark.parametrize("lesson", LESSONS)

@@ -57,6 +57,14 @@ def test_no_page_is_heavier_than_400_kilobytes(site, pages):
     assert {name: len(site[name]) for name in pages if len(site[name].encode()) > 400_000} == {}
 
 
+def test_no_page_and_its_weights_are_heavier_than_two_and_a_half_megabytes(site, pages):
+    weights = {name: len(text) for name, text in site.items() if name.startswith("weights/")}
+    assert len(weights) == 3
+    for name in pages:
+        needed = [size for file, size in weights.items() if f'data-file="{file}"' in site[name]]
+        assert len(site[name].encode()) + sum(needed) < 2_500_000
+
+
 def alt_texts(code):
     return [
         next(about["alt"] for kind, about in output.metadata.items() if "image/" in kind)

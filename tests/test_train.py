@@ -398,6 +398,29 @@ def test_a_reader_has_at_most_550_000_parameters(name):
     assert sum(p.numel() for p in model.parameters()) <= 550_000
 
 
+@pytest.mark.parametrize(("name", "sees"), [("reader-small", 0), ("reader-small-unmasked", 3)])
+def test_the_small_readers_are_trained_with_and_without_a_view_of_the_future(name, sees):
+    """At how many of the first three positions the logits move with the last token."""
+    model = jobs.JOBS[name].training("cpu").model
+    one, other = torch.tensor([[10, 1, 2, 3]]), torch.tensor([[10, 1, 2, 4]])
+    image = torch.zeros(1, 14, 42)
+    moved = (model(image, one) - model(image, other)).abs().amax(dim=2)[0, :3] > 1e-6
+    assert moved.sum() == sees
+
+
+def test_without_a_mask_the_average_of_the_weights_is_judged_without_one_too():
+    average = jobs.JOBS["reader-small-unmasked"].training("cpu").average.module
+    (hook,) = average.decoder.blocks[0].self_attention._forward_pre_hooks.values()
+    assert hook is jobs.without_mask
+
+
+def test_the_small_readers_see_half_the_resolution():
+    draw = jobs.JOBS["reader-small"].training("cpu").draw
+    images, inputs, _ = draw(5, torch.Generator().manual_seed(0))
+    assert images.shape == (5, 14, 42)
+    assert len(inputs) == 5
+
+
 # The files in data/
 
 each_job = pytest.mark.parametrize("name", jobs.JOBS)

@@ -9,7 +9,7 @@ from urllib.parse import unquote, urlsplit
 CITED = {"3.0", "0.02", "95 %", "87.3 %", "0.96", "0.68"}
 MEASURED = re.compile(r"\d+\.\d+(?: ?%)?|\d+ ?%")
 LINK = re.compile(r"\[[^\]]*\]\(([^)]*)\)")
-LARGEST_OUTPUT = 200_000  # bytes, pictures left out
+LARGEST_OUTPUT = 200_000  # bytes, pictures and explorers left out
 
 
 def measured_numbers(text):
@@ -18,7 +18,9 @@ def measured_numbers(text):
 
 
 def size(output):
-    """Bytes of an output that is no picture."""
+    """Bytes of an output that is neither a picture nor an explorer with its weights."""
+    if "explorer" in output.get("metadata", {}):
+        return 0
     data = output.get("data", {"text": output.get("text", "")})
     return sum(len(str(value)) for kind, value in data.items() if not kind.startswith("image/"))
 

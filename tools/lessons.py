@@ -9,6 +9,7 @@ import nbformat
 ROOT = Path(__file__).resolve().parent.parent
 NOTEBOOKS = ROOT / "notebooks"
 BUILD = ROOT / "_build"
+EXPLORERS = ROOT / "blog" / "explorers"
 BENCH = ROOT / "data" / "results" / "bench.json"  # which no lesson reads
 
 
@@ -38,6 +39,7 @@ def fingerprint(path):
     """SHA-256 of everything that the outputs of a lesson depend on."""
     digest = hashlib.sha256("\0".join(cell.source for cell in read(path).cells).encode())
     shared = [*NOTEBOOKS.glob("*.py"), *ROOT.glob("_*.py"), ROOT / "constraints.txt"]
+    shared += EXPLORERS.glob("*.*")
     kinds = ("*.npz", "*.safetensors", "results/*.json")
     data = {path for kind in kinds for path in (ROOT / "data").glob(kind)} - {BENCH}
     for file in sorted([*shared, *data]):

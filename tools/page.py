@@ -11,6 +11,7 @@ from traitlets.config import Config
 from captions import is_picture, join_captions
 from card import draw_card
 from checks import text_problems
+from explorers import take_explorers
 from glossary import Linker
 from lessons import NOTEBOOKS, ROOT, read, summarise
 from markup import Markup
@@ -105,6 +106,7 @@ class Lesson:
         self.notebook = nbformat.writes(notebook) + "\n"
         self.problems = text_problems(notebook)
 
+        self.explorers, unexplained = take_explorers(notebook)
         names, problems = join_captions(notebook)
         markup, linked = Markup(names), Linker(terms)
         export = exporter(
@@ -117,14 +119,22 @@ class Lesson:
         self.body, _ = export.from_notebook_node(notebook)
         self.headline = with_units(markup.html(self.summary.headline))
         self.contents = [(id, text) for level, id, text in markup.contents if level == 2]
-        self.problems += problems + markup.problems
+        self.problems += unexplained + problems + markup.problems
         self.figure, self.card = self.find_card(notebook)
 
     def fragment(self, site):
-        """The body for a page elsewhere: links to other pages lead to the site, or are no links."""
+        """The body for a page elsewhere: links to other pages lead to the site, or are no links.
+
+        Ids begin with the lesson's name, so that two lessons can stand on one page.
+        """
         inside = r'<a ([^>]*)href="(?!https?:|#)([^"]*)"([^>]*)>(.*?)</a>'
         link = rf'<a \1href="{site}/\2"\3>\4</a>' if site else r"\4"
-        return re.sub(inside, link, self.body, flags=re.DOTALL)
+        body = re.sub(inside, link, self.body, flags=re.DOTALL)
+        return re.sub(r'(<[^>]* (?:id="|href="#))', rf"\g<1>{self.name}-", body)
+
+    def explorer(self, name):
+        """An explorer with what stands for it, out of the body; for a page with its scripts."""
+        return re.search(rf"<{name}.*?</{name}>", self.body, re.DOTALL)[0]
 
     def find_card(self, notebook):
         """The figure that stands for the lesson, and its card; None, None if there is none."""

@@ -61,7 +61,8 @@ class Site:
             favicon=quote(asset("favicon.svg")),
         )
         self.files = {}
-        self.add("index.html", "index.html.j2")
+        live = next((each for each in self.lessons if "live-reader" in each.explorers), None)
+        self.add("index.html", "index.html.j2", live=live)
         for text in TEXTS:
             self.add_text(*text)
         before, after = [None, *self.lessons], [*self.lessons[1:], None]
@@ -88,6 +89,7 @@ class Site:
         self.add(f"{lesson.name}.html", "lesson.html.j2", lesson=lesson, **neighbours)
         self.add(f"fragments/{lesson.name}.html", "fragment.html.j2", lesson=lesson)
         self.files[f"notebooks/{lesson.name}.ipynb"] = lesson.notebook
+        self.files |= {scripts.file: scripts.filling for scripts in lesson.explorers.values()}
         if lesson.card:
             self.files[f"cards/{lesson.name}.png"] = lesson.card
 

@@ -8,7 +8,28 @@ const describe = (element) => {
   return `${name}${classes} ${element.textContent.trim().slice(0, 40)}`.trim();
 };
 
-const openFolds = () => document.querySelectorAll("details").forEach((fold) => (fold.open = true));
+// All elements that match, in the order of the page, those of explorers' shadow roots too.
+const all = (selector, root = document) =>
+  [...root.querySelectorAll("*")].flatMap((element) => [
+    ...(element.matches(selector) ? [element] : []),
+    ...(element.shadowRoot ? all(selector, element.shadowRoot) : []),
+  ]);
+const parentOf = (element) => element.parentElement ?? element.getRootNode().host ?? null;
+
+const openFolds = () => all("details").forEach((fold) => (fold.open = true));
+
+// Explorers begin when one comes near; here they all do, and come to rest.
+const beginExplorers = async () => {
+  const explorers = [...document.querySelectorAll("main *")].filter((one) => one.begin);
+  for (const explorer of explorers) {
+    explorer.scrollIntoView();
+    while (!explorer.main || explorer.main.ariaBusy) await frame();
+  }
+  scrollTo(0, 0);
+  document.body.tabIndex = -1; // Tab begins at the top again
+  document.body.focus();
+  document.body.removeAttribute("tabindex");
+};
 
 const shown = (element) => element.checkVisibility({ visibilityProperty: true });
 
@@ -27,7 +48,7 @@ const rgba = (colour) => {
 };
 
 const paperBehind = (element) => {
-  for (let at = element; at; at = at.parentElement) {
+  for (let at = element; at; at = parentOf(at)) {
     const colour = rgba(getComputedStyle(at).backgroundColor);
     if (colour[3] === 1) return colour;
   }
@@ -69,7 +90,9 @@ const layoutShift = () =>
     setTimeout(() => done(sum), 100);
   });
 
+// As a reader does, who has seen the top of the page: by then all is laid out.
 const scrollThrough = async () => {
+  for (let tries = 0; tries < 500 && leftOut.length; tries++) await frame();
   for (let y = 0; y < document.documentElement.scrollHeight; y += 4 * innerHeight) {
     scrollTo({ top: y, behavior: "instant" });
     await frame();
@@ -141,13 +164,14 @@ const longLines = (most) =>
     .map(([element, mean]) => `${mean.toFixed(0)} characters: ${describe(element)}`);
 
 const CONTROLS = "a[href], button, summary, input, select, textarea, [tabindex='0']";
-const controls = () => [...document.querySelectorAll(CONTROLS)].filter(shown);
+const controls = () =>
+  all(CONTROLS).filter((one) => shown(one) && !one.matches(":disabled") && one.tabIndex >= 0);
 
 const isClosed = (element) => element.localName === "summary" && !element.parentElement.open;
 const allControls = () =>
   controls().map((one) => ({ text: describe(one), number: one.number, closed: isClosed(one) }));
 
-const numberElements = () => document.querySelectorAll("*").forEach((one, i) => (one.number = i));
+const numberElements = () => all("*").forEach((one, i) => (one.number = i));
 
 const isInView = (element) => {
   const [first] = element.getClientRects();
@@ -155,7 +179,7 @@ const isInView = (element) => {
   const { top, bottom, left, right, height } = first;
   if (!height || bottom <= 0 || top >= innerHeight || right <= 0) return false;
   const y = Math.max(top, 0) + Math.min(height, 8) / 2;
-  const above = document.elementFromPoint(Math.max(left, 0) + 2, y);
+  const above = element.getRootNode().elementFromPoint(Math.max(left, 0) + 2, y);
   return !above || element.contains(above) || above.contains(element);
 };
 
@@ -164,12 +188,17 @@ const showsFocus = (element) => {
   const { outlineStyle, outlineWidth, outlineColor, boxShadow } = getComputedStyle(element);
   if (outlineStyle === "auto") return true;
   if (outlineStyle === "none" || !parseFloat(outlineWidth)) return boxShadow !== "none";
-  return contrast(rgba(outlineColor), paperBehind(element.parentElement)) >= 3;
+  return contrast(rgba(outlineColor), paperBehind(parentOf(element))) >= 3;
+};
+
+const focused = (root = document) => {
+  const element = root.activeElement;
+  return element?.shadowRoot?.activeElement ? focused(element.shadowRoot) : element;
 };
 
 // Where Tab has come to; null where it has left the page.
 const stop = () => {
-  const element = document.activeElement;
+  const element = focused();
   if (!element || element === document.body || element === document.documentElement) return null;
   return {
     text: describe(element),
@@ -181,7 +210,7 @@ const stop = () => {
 
 // The colours of every element.
 const looks = () =>
-  [...document.body.querySelectorAll("*")].map((element) => {
+  all("*", document.body).map((element) => {
     const { color, backgroundColor, borderTopColor, filter, mixBlendMode } = getComputedStyle(element);
     const name = `${element.localName}.${element.className}`;
     return `${name}: ${[color, backgroundColor, borderTopColor, filter, mixBlendMode]}`;
@@ -261,7 +290,7 @@ const cutOff = () => {
 
 // Texts with less contrast than `least`, on what is behind them or on the paper given.
 const faint = (least, paper) =>
-  [...document.body.querySelectorAll("*")]
+  all("*")
     .filter((one) => [...one.childNodes].some((node) => node.nodeType === 3 && node.data.trim()))
     .filter((one) => !/^(script|style)$/.test(one.localName) && shown(one))
     .filter((one) => contrast(rgba(getComputedStyle(one).color), paper ?? paperBehind(one)) < least)

@@ -56,6 +56,7 @@ def look_at(page, url, folds):
     visit.first_paint = measure(page, "firstPaint()")
     measure(page, "scrollThrough()")
     visit.layout_shift = measure(page, "layoutShift()")
+    measure(page, "beginExplorers()")
     visit.sticks_out = measure(page, "sticksOut()")
     visit.token_contrast = measure(page, "tokenContrast()")
     if folds == "closed":
@@ -123,9 +124,13 @@ def test_no_page_asks_another_host_for_anything(visits, address):
     fail_where(visits, elsewhere)
 
 
-def test_a_lesson_needs_no_file_but_its_page(visits, lesson_pages):
+def test_a_lesson_needs_no_file_but_its_page_and_the_weights_of_its_explorer(visits, lesson_pages):
     of_lessons = {key: visit for key, visit in visits.items() if key[0] in lesson_pages}
-    fail_where(of_lessons, lambda visit: [u for u in visit.requests if u[:5] != "data:"])
+
+    def needed(visit):
+        return [u for u in visit.requests if u[:5] != "data:" and "/weights/" not in u]
+
+    fail_where(of_lessons, needed)
 
 
 def test_no_page_scrolls_sideways(visits):

@@ -82,3 +82,12 @@ def test_a_fragment_links_to_nothing_that_only_its_site_has(fragments):
         return [href for href in hrefs if not href.startswith(("#", "https://", "data:"))][:5]
 
     fail_with({name: relative(fragment) for name, fragment in fragments.items()})
+
+
+def test_two_lessons_on_one_page_share_no_id(fragments):
+    ids = [
+        tag["id"]
+        for fragment in fragments.values()
+        for tag in BeautifulSoup(fragment, "html.parser").find_all(id=True)
+    ]
+    assert len(ids) == len(set(ids)) > 100

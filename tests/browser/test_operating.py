@@ -15,6 +15,7 @@ def focused(page, expression):
 
 def tab_through(page):
     """Where Tab comes to until it leaves the page. Each fold is opened on the way."""
+    measure(page, "beginExplorers()")
     measure(page, "numberElements()")
     stops = []
     while True:
@@ -112,7 +113,10 @@ def test_a_chosen_theme_looks_as_the_same_theme_preferred(open_page, pages, less
     def differs(name, wanted, other):
         chosen = open_page(name, theme=other)
         chosen.evaluate("document.querySelector('button.theme').click()")  # not hovered
-        both = [measure(page, "looks()") for page in (chosen, open_page(name, theme=wanted))]
+        both = chosen, open_page(name, theme=wanted)
+        for page in both:
+            measure(page, "beginExplorers()")
+        both = [measure(page, "looks()") for page in both]
         return [f"{one} or {two}" for one, two in zip(*both, strict=True) if one != two][:3]
 
     names = [lesson_pages[0], *(set(pages) - set(lesson_pages))]
