@@ -2,6 +2,7 @@
 
 06_the_fixed_vector.ipynb
 07_attention_a_small_change.ipynb
+08_its_own_mistakes.ipynb
 """
 
 import math
@@ -468,3 +469,217 @@ def alignment_error_rate(pairs, alignments):
             hits += (shares[sure] + shares[list(possible)].sum()).item()
             words += 1
     return 1 - hits / (2 * words)
+
+
+class BothWays(NamedTuple):
+    """What was wanted, and the answers with a teacher and running freely, all (B, T)."""
+
+    targets: torch.Tensor  # END included, then PAD
+    forced: torch.Tensor
+    free: torch.Tensor
+
+
+@torch.no_grad()
+def answer_both_ways(model, source, labels):
+    """The most probable tokens, given the true words and given the model's own: `BothWays`."""
+    inputs, targets = teacher_forcing(labels)
+    free = generate(model, source, limit=targets.shape[1]).tokens
+    free = F.pad(free, (0, targets.shape[1] - free.shape[1]), value=PAD)
+    return BothWays(targets, model(source, inputs).argmax(dim=2), free)
+
+
+@torch.no_grad()
+def mixed_inputs(model, source, inputs, probability, generator, whole=False):
+    """The decoder's inputs (B, T), words replaced by those that the model writes in their place.
+
+    Every word after START is replaced with this probability, drawn for each word alone, as in
+    Bengio et al. (2015), or with whole=True for all words of a sequence at once.
+    """
+    if probability == 0:
+        return inputs
+    inputs, words = inputs.clone(), inputs.shape[1] - 1
+    chances = torch.rand(len(inputs), 1 if whole else words, generator=generator)
+    own = (chances < probability).expand(-1, words)
+    memory, state = model.encode(source), None
+    for t in range(words):
+        logits, state, _ = model.decoder(inputs[:, t : t + 1], memory, state)
+        written = logits[:, 0].argmax(dim=-1)
+        inputs[:, t + 1] = written.where(own[:, t], inputs[:, t + 1])
+    return inputs
+
+
+OWN_SHARES = {
+    "never": lambda progress: 0.0,
+    "linear": lambda progress: progress,
+    "exponential": lambda progress: 1 - 0.01**progress,
+    "inverse sigmoid": lambda progress: 1 - 100 / (100 + math.exp(10 * progress)),
+    "linear, to a quarter": lambda progress: progress / 4,
+    "always": lambda progress: 1.0,
+}
+
+
+class ScheduledSampling(nn.Module):
+    """A model for `train` whose decoder is given more and more of its own words.
+
+    own_share: of `OWN_SHARES`, from the share of `steps` that is done to the share of words that
+    are the model's own. whole: as in `mixed_inputs`.
+    """
+
+    def __init__(self, model, own_share, steps, seed, whole=False):
+        super().__init__()
+        self.model, self.own_share, self.steps, self.whole = model, own_share, steps, whole
+        self.taken, self.generator = 0, torch.Generator().manual_seed(seed)
+
+    def forward(self, source, inputs):
+        share = OWN_SHARES[self.own_share](self.taken / self.steps)
+        self.taken += 1
+        mixed = mixed_inputs(self.model, source, inputs, share, self.generator, self.whole)
+        return self.model(source, mixed)
+
+
+def short_copies(seed, longest, batch_size=64):
+    """Endless batches of the copy task with strings of 1 to `longest` digits."""
+    generator = torch.Generator().manual_seed(seed)
+    while True:
+        strings = digit_strings(batch_size, 1, longest, generator)
+        yield strings, strings
+
+
+def log_probability(model, source, tokens):
+    """Nats (B,) that the model gives to the written tokens (B, T), PAD after their END."""
+    inputs = F.pad(tokens, (1, 0), value=START)[:, :-1]
+    logits = model(source, inputs).transpose(1, 2)  # (B, V, T)
+    return -F.cross_entropy(logits, tokens, ignore_index=PAD, reduction="none").sum(dim=1)
+
+
+@torch.no_grad()
+def draw_freely(model, source, limit, generator):
+    """As `generate`, but each word is drawn with its probability -> tokens (B, limit)."""
+    memory, state = model.encode(source), None
+    tokens = torch.full_like(source[:, :1], START)
+    ended = torch.zeros_like(tokens, dtype=torch.bool)
+    for _ in range(limit):
+        logits, state, _ = model.decoder(tokens[:, -1:], memory, state)
+        token = logits[:, 0].softmax(dim=-1).multinomial(1, generator=generator)
+        token = token.masked_fill(ended, PAD)
+        ended = ended | (token == END)
+        tokens = torch.cat([tokens, token], dim=1)
+    return tokens[:, 1:]
+
+
+def reinforce_loss(model, source, labels, generator, baseline=True, draws=4):
+    """A loss whose gradient is, on average, that of minus the mean reward; and that reward.
+
+    For each source `draws` outputs are drawn; the reward is 1 for an exact one and 0 else. The
+    baseline of an output is the mean reward of the others from its source. Williams (1992).
+    """
+    source, labels = (t.repeat_interleave(draws, dim=0) for t in (source, labels))
+    tokens = draw_freely(model, source, labels.shape[1] + 1, generator)
+    reward = exact_sequence(tokens, labels).float().unflatten(0, (-1, draws))
+    others = (reward.sum(dim=1, keepdim=True) - reward) / (draws - 1)
+    weight = reward - others if baseline else reward
+    loss = -(weight.flatten() * log_probability(model, source, tokens)).mean()
+    return loss, reward.mean().item()
+
+
+def reinforce(model, batches, steps, seed, baseline=True, learning_rate=1e-4):
+    """Train on the reward of `reinforce_loss` with Adam; returns the mean reward of each step."""
+    generator = torch.Generator().manual_seed(seed)
+    optimiser = torch.optim.Adam(model.parameters(), lr=learning_rate)
+    rewards = []
+    for _, (source, labels) in zip(range(steps), batches, strict=False):
+        loss, reward = reinforce_loss(model, source, labels, generator, baseline)
+        optimiser.zero_grad()
+        loss.backward()
+        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimiser.step()
+        rewards.append(reward)
+    return rewards
+
+
+class Hypotheses(NamedTuple):
+    """What `beam_search` returns for B sentences: the best `width` of each, the best first."""
+
+    tokens: torch.Tensor  # (B, width, limit), END included, then PAD
+    ended: torch.Tensor  # (B, width) True: stopped at END; False: stopped by the limit
+    log_probability: torch.Tensor  # (B, width) nats; -inf where there is no hypothesis
+    score: torch.Tensor  # (B, width) the same, divided by the length penalty
+
+
+def length_penalty(length, alpha):
+    """What a log-probability is divided by: 1 for alpha = 0. Wu et al. (2016), equation 14."""
+    return ((5 + length) / 6) ** alpha
+
+
+def pick_rows(state, rows):
+    """The state of these rows of the batch; for an LSTM that of both vectors."""
+    return tuple(s[:, rows] for s in state) if isinstance(state, tuple) else state[:, rows]
+
+
+def repeat_memory(memory, width):
+    """The memory with `width` equal rows for each sentence."""
+    rows = torch.arange(len(memory.mask)).repeat_interleave(width)
+    return Memory(memory.states[rows], pick_rows(memory.final, rows), memory.mask[rows])
+
+
+def check_search(limit, width, vocabulary_size):
+    """Raise ValueError for a limit below 1, a width below 1 or above the number of sequences."""
+    if limit < 1:
+        raise ValueError(f"limit is {limit}: allow at least one token")
+    going_on = vocabulary_size - 1  # every token but END
+    sequences = sum(going_on**length for length in range(limit)) + going_on**limit
+    if not 1 <= width <= sequences:
+        raise ValueError(f"width is {width}: with {sequences:,} sequences, keep 1 to {sequences:,}")
+
+
+@torch.no_grad()
+def beam_search(model, source, limit, width, alpha=0.0, keep_greedy=True):
+    """Keep the `width` likeliest beginnings at every step: source (B, S) -> `Hypotheses`.
+
+    One that gets END is set apart, and from then on its sentence keeps one beginning fewer, as in
+    Sutskever et al. (2014). With keep_greedy no result is worse than the greedy one, see
+    `or_greedy`. Raises ValueError for what `check_search` refuses.
+    """
+    check_search(limit, width, model.decoder.head.out_features)
+    memory, state = repeat_memory(model.encode(source), width), None
+    first = width * torch.arange(len(source))[:, None]  # each sentence's first row
+    tokens = source.new_full((len(source), width, 1), START)
+    nats = torch.full((len(source), width), -torch.inf)
+    nats[:, 0] = 0  # at first there is one beginning: START
+    room, apart = torch.full((len(source), 1), width), []
+    for length in range(1, limit + 1):
+        logits, state, _ = model.decoder(tokens[..., -1].reshape(-1, 1), memory, state)
+        more = logits[:, 0].log_softmax(dim=-1).unflatten(0, (-1, width))  # (B, width, V)
+        nats, choice = (nats[..., None] + more).flatten(1).topk(width)
+        nats = nats.masked_fill(torch.arange(width) >= room, -torch.inf)
+        beam, token = choice // more.shape[-1], choice % more.shape[-1]
+        tokens = torch.cat([tokens.take_along_dim(beam[..., None], 1), token[..., None]], dim=2)
+        state = pick_rows(state, (first + beam).flatten())
+        ended = (token == END) & nats.isfinite()
+        closed = nats.where(ended | torch.tensor(length == limit), -torch.inf)
+        written = F.pad(tokens[..., 1:], (0, limit - length), value=PAD)
+        apart.append((written, ended, closed, closed / length_penalty(length, alpha)))
+        room, nats = room - ended.sum(dim=1, keepdim=True), nats.masked_fill(ended, -torch.inf)
+        if not nats.isfinite().any():
+            break
+    found = best_of(apart, width)
+    if width == 1 or not keep_greedy:
+        return found
+    return or_greedy(found, beam_search(model, source, limit, 1, alpha))
+
+
+def best_of(apart, width):
+    """The `Hypotheses` with the highest scores among those set apart at all steps."""
+    found = Hypotheses(*(torch.cat(parts, dim=1) for parts in zip(*apart, strict=True)))
+    best = found.score.topk(width).indices
+    tokens = found.tokens.take_along_dim(best[..., None], dim=1)
+    ended, nats, score = (part.take_along_dim(best, dim=1) for part in found[1:])
+    return Hypotheses(tokens.masked_fill(score.isinf()[..., None], PAD), ended, nats, score)
+
+
+def or_greedy(found, greedy):
+    """The `Hypotheses` with the greedy one among them, where it is not among them yet."""
+    same = (found.tokens == greedy.tokens).all(dim=2) & found.score.isfinite()  # (B, width)
+    there = same.any(dim=1, keepdim=True)
+    nats, score = (part.masked_fill(there, -torch.inf) for part in greedy[2:])
+    return best_of([found, Hypotheses(*greedy[:2], nats, score)], found.score.shape[1])
