@@ -146,6 +146,24 @@ def test_the_order_of_definitions_and_files_leaves_the_hash(module, monkeypatch,
     assert hash_of("measure") == before
 
 
+def test_of_a_module_with_chosen_names_these_alone_count(module, monkeypatch, tmp_path):
+    before = hash_of("measure")
+    other = tmp_path / "other.py"
+    other.write_text("SCALE = 3\n\n\ndef more():\n    return 1\n")
+    monkeypatch.setattr(code_hash, "GROUPS", [[module, (other, {"more"})]])
+    assert hash_of("measure") == before
+    assert hash_of("more") != before
+
+
+def test_an_import_under_another_name_leads_to_what_it_names(module, monkeypatch, tmp_path):
+    user = tmp_path / "user.py"
+    user.write_text("from module import measure as judge\n\n\ndef run():\n    return judge(1)\n")
+    monkeypatch.setattr(code_hash, "GROUPS", [[module, user]])
+    before = hash_of("run")
+    module.write_text(CODE.replace("grow(1)", "grow(2)"))
+    assert hash_of("run") != before
+
+
 def test_the_hash_of_a_run_of_the_project_covers_its_model_its_cells_and_its_training():
     run = sweep.run_hash(sweep.copy, {"model": "copier", "cell": "GRU", "seed": 0})
     assert run == code_hash.code_hash("copy", "copier", "GRU")
@@ -331,6 +349,7 @@ SWEEPS.update(fake=(measure, RECIPES), other=(measure, RECIPES))
 STUBS = {
     "seq2seq": "",
     "grammar": "",
+    "weights": "",
     "cpuinfo": "def get_cpu_info():\n    return {}\n",
     "rfc3987_syntax": "raise ImportError",  # nbformat does without, and it takes seconds to load
     "torch": "__version__ = '1.2.3'\n\n\ndef set_num_threads(threads):\n    pass\n",
@@ -343,6 +362,10 @@ def start(project, launch):
     tool = project / "tools" / "sweep.py"
     tool.write_text(tool.read_text().replace(MAIN, QUICK + MAIN))
     tool.with_name("ablation.py").write_text("ablation, recipes = None, list")
+    tool.with_name("recurrence.py").write_text("transformer_copy = transformer_translation = None")
+    tool.with_name("pixel_bottleneck.py").write_text(
+        "read_through = read_through_for_longer = None"
+    )
     for name, source in STUBS.items():
         (project / "notebooks" / f"{name}.py").write_text(source)
     return partial(launch, project, [project / "notebooks"], "tools/sweep.py")

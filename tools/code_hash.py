@@ -6,19 +6,31 @@ import hashlib
 from lessons import NOTEBOOKS, ROOT
 
 TOOLS = ROOT / "tools"
-# Groups of modules that make runs together; within a group no name is defined twice.
+# Groups of modules that make runs together, some with those of their names that count; within a
+# group no name is defined twice.
 GROUPS = [
     [NOTEBOOKS / "grammar.py", NOTEBOOKS / "seq2seq.py", TOOLS / "sweep.py"],
     [NOTEBOOKS / "digits.py", NOTEBOOKS / "reader.py", TOOLS / "ablation.py"],
     [NOTEBOOKS / "digits.py", NOTEBOOKS / "reader.py", TOOLS / "measure.py"],
+    [
+        (NOTEBOOKS / "reader.py", {"Residual", "feed_forward"}),
+        *(NOTEBOOKS / f"{name}.py" for name in ("grammar", "seq2seq", "transformer")),
+        TOOLS / "recurrence.py",
+    ],
+    [
+        *(NOTEBOOKS / f"{name}.py" for name in ("digits", "reader", "pixels")),
+        TOOLS / "pixel_bottleneck.py",
+    ],
 ]
 DOCUMENTED = (ast.FunctionDef, ast.ClassDef)
 
 
 def names(node):
-    """The names that a statement at the top level of a module defines."""
+    """The names that a statement at the top level of a module defines, or imports under them."""
     if isinstance(node, DOCUMENTED):
         return [node.name]
+    if isinstance(node, ast.ImportFrom):
+        return [alias.asname for alias in node.names if alias.asname]
     targets = node.targets if isinstance(node, ast.Assign) else []
     return [n.id for target in targets for n in ast.walk(target) if isinstance(n, ast.Name)]
 
@@ -29,9 +41,12 @@ def definitions(modules):
     Raises ValueError for a name that two of them define.
     """
     found = {}
-    for path in modules:
+    for module in modules:
+        path, chosen = module if isinstance(module, tuple) else (module, None)
         for node in ast.parse(path.read_text("utf-8")).body:
             for name in names(node):
+                if chosen is not None and name not in chosen:
+                    continue
                 if name in found:
                     raise ValueError(
                         f"{path.name} defines {name} a second time: rename one of them"
@@ -71,4 +86,6 @@ def code_hash(function, *others):
                     waiting.append(node.id)
                 elif isinstance(node, ast.Attribute):
                     waiting.append(node.attr)
+                elif isinstance(node, ast.alias):
+                    waiting.append(node.name)
     return hashlib.sha256(repr(sorted(used.items())).encode()).hexdigest()

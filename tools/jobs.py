@@ -6,9 +6,11 @@ from functools import partial
 from typing import NamedTuple
 
 import torch
+import torch.nn.functional as F
 
 import _style
 import digits
+import grammar
 import seq2seq
 import stopping
 from checkpoints import by_steps
@@ -16,6 +18,7 @@ from reader import (
     DEEP_STEM,
     STRONGER,
     FreshNumbers,
+    Reader,
     Recipe,
     StemReader,
     Training,
@@ -66,6 +69,68 @@ def reader_test(model):
         right = numbers_read(model, *digits.compose(data.x_test, data.y_test, n, seed))
         found[f"{n} composites"] = interval(right, n)
     return found
+
+
+# The small reader of lesson 03, which reads at half the resolution, and one without a causal mask
+
+
+SMALL_RECIPE = Recipe(steps=2_500)
+SMALL_SHAPE = {
+    "image_size": (14, 42),
+    "width": 64,
+    "layers": 1,
+    "norm_first": True,
+    "position_std": 0.5,
+}
+
+
+def half(images):
+    """Half the resolution: (B, 28, 84) -> (B, 14, 42)."""
+    return F.avg_pool2d(images[:, None], kernel_size=2)[:, 0]
+
+
+class HalfNumbers(FreshNumbers):
+    """`FreshNumbers` at half the resolution."""
+
+    def __call__(self, n, generator):
+        images, inputs, targets = super().__call__(n, generator)
+        return half(images), inputs, targets
+
+
+def small_training(device):
+    training_digits, _ = digits.split(digits.load())
+    torch.manual_seed(SMALL_RECIPE.seed)
+    model = Reader(**SMALL_SHAPE).to(device)
+    return Training(model, HalfNumbers(*training_digits), SMALL_RECIPE)
+
+
+def without_mask(module, given, named):
+    return given, named | {"attn_mask": None}
+
+
+def unmasked_training(device):
+    training = small_training(device)
+    for model in (training.model, training.average.module):
+        attention = model.decoder.blocks[0].self_attention
+        attention.register_forward_pre_hook(without_mask, with_kwargs=True)
+    return training
+
+
+def small_read(model, images, labels, n, seed):
+    """How many of n composites of these digits are read at half the resolution."""
+    numbers, asked = digits.compose(images, labels, n, seed)
+    return numbers_read(model, half(numbers), asked)
+
+
+def small_score(model):
+    _, validation_digits = digits.split(digits.load())
+    return small_read(model, *validation_digits, n=10_000, seed=3) / 100
+
+
+def small_test(model):
+    data = digits.load()
+    right = small_read(model, data.x_test, data.y_test, n=2_000, seed=1)
+    return {"2000 composites": interval(right, 2_000)}
 
 
 # The reader of one to five digits
@@ -149,11 +214,81 @@ def copier_job(constructor, cell):
     return Job(training, copier_score, copier_test, at_once)
 
 
+# The translator of lesson 08: one of lesson 07's that gets many sentences wrong
+
+
+class TranslatorRecipe(NamedTuple):
+    """How a translator is trained: as in lesson 07."""
+
+    encoder: str = "Encoder"  # of `seq2seq`, as the score
+    score: str = "DotScore"
+    pairs: int = 20_000
+    steps: int = 1_000
+    seed: int = 0
+
+
+class TranslatorTraining(NamedTuple):
+    """A translator and how it is to be trained."""
+
+    model: seq2seq.Seq2Seq
+    recipe: TranslatorRecipe
+
+
+def languages(recipe):
+    """The training pairs and both vocabularies."""
+    corpus = grammar.pairs(recipe.pairs, seed=recipe.seed)
+    english = seq2seq.vocabulary(pair.english for pair in corpus)
+    return corpus, english, seq2seq.vocabulary(pair.french for pair in corpus)
+
+
+def translator_training(_device):
+    recipe = TranslatorRecipe()
+    _, *both = languages(recipe)
+    parts = getattr(seq2seq, recipe.encoder), getattr(seq2seq, recipe.score)
+    return TranslatorTraining(seq2seq.translator(*both, recipe.seed, *parts), recipe)
+
+
+def translate_at_once(name, training, progress):
+    """Train from beginning to end; returns what `by_steps` returns."""
+    model, recipe = training
+    corpus, *both = languages(recipe)
+    start = time.monotonic()
+    batches = seq2seq.translation_batches(*both, corpus, recipe.seed)
+    losses = seq2seq.train(
+        model, progress.track(batches, recipe.steps, description=name), recipe.steps
+    )
+    return {"last": model}, time.monotonic() - start, losses
+
+
+def translated(model, seed):
+    """Which of 1,000 pairs with held-out combinations are translated exactly: (1000,)."""
+    _, english, french = languages(TranslatorRecipe())
+    pairs = grammar.pairs(1_000, seed=seed, held_out=True)
+    source = english.encode([pair.english for pair in pairs])
+    labels = french.encode([pair.french for pair in pairs])
+    written = seq2seq.generate(model, source, limit=labels.shape[1] + 1)
+    return seq2seq.exact_sequence(written.tokens, labels)
+
+
+def translator_score(model):
+    return 100 * translated(model, seed=2).float().mean().item()
+
+
+def translator_test(model):
+    exact = translated(model, seed=1)
+    return {"1000 sentences": interval(exact.sum().item(), len(exact))}
+
+
 JOBS = {
     "reader": Job(reader_training, reader_score, reader_test),
+    "reader-small": Job(small_training, small_score, small_test),
+    "reader-small-unmasked": Job(unmasked_training, small_score, small_test),
     "reader-variable": Job(variable_training, variable_score, variable_test),
     "copier-gru": copier_job("copier", "GRU"),
     "copier-gru-attention": copier_job("attention_copier", "GRU"),
     "copier-lstm": copier_job("copier", "LSTM"),
     "copier-rnn": copier_job("copier", "RNN"),
+    "translator-one-way": Job(
+        translator_training, translator_score, translator_test, translate_at_once
+    ),
 }

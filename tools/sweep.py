@@ -16,7 +16,10 @@ import torch
 
 import ablation
 import grammar
+import pixel_bottleneck
+import recurrence
 import seq2seq
+import weights
 from code_hash import code_hash
 from execute import CORES
 from files import write_atomically
@@ -28,6 +31,7 @@ SEEDS = (0, 1, 2)
 STEPS = 2000
 PADDING_STEPS = 1000
 TRANSLATION_STEPS = 1000
+REMEDY_STEPS = 200
 TRANSLATION_LENGTHS = [(1, 7), (8, 11), (12, 15), (16, 30)]  # English words
 
 
@@ -88,6 +92,50 @@ def translation(encoder, score, seed):
     return measured
 
 
+def both_ways(network, lengths):
+    """By length: exact copies, also with a beam of 4, and digits right, freely and forced."""
+    measured = {"exact": {}, "beam": {}, "free": {}, "forced": {}}
+    for length in lengths:
+        generator = torch.Generator().manual_seed(1000 + length)
+        strings = seq2seq.digit_strings(500, length, length, generator)
+        targets, forced, free = seq2seq.answer_both_ways(network, strings, strings)
+        widest = seq2seq.beam_search(network, strings, length + 1, width=4).tokens[:, 0]
+        shares = {
+            "exact": (free == targets).all(dim=1),
+            "beam": (widest == targets).all(dim=1),
+            "free": (free == targets)[:, :length],
+            "forced": (forced == targets)[:, :length],
+        }
+        for name, right in shares.items():
+            measured[name][length] = 100 * right.float().mean().item()
+    return measured
+
+
+def beginning(own_share, steps, seed):
+    """Train a small copying model from the start, on the true words or on its own."""
+    network = seq2seq.copier(32, seed)
+    sampling = seq2seq.ScheduledSampling(network, own_share, steps, seed)
+    seq2seq.train(sampling, seq2seq.short_copies(seed, longest=6), steps)
+    return both_ways(network, (3, 6))
+
+
+def remedies(way, whole, seed):
+    """Train the stored copying model on, with more teaching or with one of the remedies."""
+    network = seq2seq.copier(64, seed=0)
+    weights.load("copier-gru", network)
+    measured = {}
+    if "REINFORCE" in way:
+        batches = seq2seq.short_copies(100 + seed, longest=10, batch_size=16)
+        baseline = way == "REINFORCE"
+        rewards = seq2seq.reinforce(network, batches, REMEDY_STEPS, seed, baseline)
+        measured["rewards"] = [sum(part) / 20 for part in zip(*[iter(rewards)] * 20, strict=True)]
+    else:
+        sampling = seq2seq.ScheduledSampling(network, way, REMEDY_STEPS, seed, whole)
+        batches = seq2seq.short_copies(100 + seed, longest=10)
+        seq2seq.train(sampling, batches, REMEDY_STEPS, learning_rate=1e-3)
+    return measured | both_ways(network, (5, 8, 10))
+
+
 COPIERS = [
     ("copier", "GRU", 64),
     ("attention_copier", "GRU", 64),
@@ -105,6 +153,17 @@ TRANSLATORS = [
     ("BidirectionalEncoder", "DotScore"),
     ("BidirectionalEncoder", "ScaledDotScore"),
     ("BidirectionalEncoder", "AdditiveScore"),
+]
+BEGINNINGS = [("never", 500), ("always", 500), ("always", 1000)]
+REMEDIES = [
+    ("never", False),
+    ("linear", False),
+    ("linear", True),
+    ("linear, to a quarter", False),
+    ("exponential", False),
+    ("inverse sigmoid", False),
+    ("REINFORCE", False),
+    ("REINFORCE without baseline", False),
 ]
 SWEEPS = {
     "copy": (
@@ -127,7 +186,39 @@ SWEEPS = {
             for seed in SEEDS
         ],
     ),
+    "beginning": (
+        beginning,
+        [
+            {"own_share": share, "steps": steps, "seed": seed}
+            for share, steps in BEGINNINGS
+            for seed in SEEDS
+        ],
+    ),
+    "remedies": (
+        remedies,
+        [{"way": way, "whole": whole, "seed": seed} for way, whole in REMEDIES for seed in SEEDS],
+    ),
     "ablation": (ablation.ablation, ablation.recipes()),
+    "transformer-copy": (
+        recurrence.transformer_copy,
+        [{"positions": kind, "seed": seed} for kind in ("sinusoidal", "learned") for seed in SEEDS],
+    ),
+    "transformer-translation": (
+        recurrence.transformer_translation,
+        [{"positions": "sinusoidal", "seed": seed} for seed in SEEDS],
+    ),
+    "pixels": (
+        pixel_bottleneck.read_through,
+        [
+            {"memory": memory, "seed": seed}
+            for memory in ("Reader", "MeanReader", "LastStateReader")
+            for seed in SEEDS
+        ],
+    ),
+    "pixels-longer": (
+        pixel_bottleneck.read_through_for_longer,
+        [{"memory": memory, "seed": seed} for memory in ("Reader", "MeanReader") for seed in SEEDS],
+    ),
 }
 
 
