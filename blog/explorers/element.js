@@ -61,9 +61,11 @@ export class Explorer extends HTMLElement {
     whenNear.observe(this);
   }
 
-  begin() {
+  // In one go once the weights are there, so that nothing moves before and little after.
+  async begin() {
+    const weights = await this.weights().catch((error) => error);
     const style = h("style", {}, STYLE);
-    this.main = h("div", { className: "explorer" });
+    this.main = h("div", { className: "explorer", ariaBusy: "true" });
     this.message = h("p", { className: "message", role: "alert" });
     this.static = h(
       "details",
@@ -71,11 +73,14 @@ export class Explorer extends HTMLElement {
       h("summary", {}, "As a figure and a table"),
       h("slot"),
     );
+    this.static.style.visibility = "hidden"; // until its place is known
     this.attachShadow({ mode: "open" }).append(style, this.main, this.message, this.static);
     addEventListener("hashchange", () => this.unfold());
+    this.attempt(() => {
+      if (weights instanceof Error) throw weights;
+      this.start(weights);
+    });
     this.unfold();
-    this.main.ariaBusy = "true";
-    this.attempt(async () => this.start(await this.weights()));
   }
 
   // The tensors of the script that holds this explorer's weights, or names a file that fills it.
@@ -96,7 +101,7 @@ export class Explorer extends HTMLElement {
 
   fail(error) {
     this.message.textContent = error.message;
-    this.main.ariaBusy = null;
+    this.atRest();
   }
 
   async attempt(work) {
@@ -110,7 +115,12 @@ export class Explorer extends HTMLElement {
   // End what is being run, if anything is.
   stop() {
     this.run = undefined;
+    this.atRest();
+  }
+
+  atRest() {
     this.main.ariaBusy = null;
+    this.static.style.visibility = "";
   }
 
   // Run a generator to its end in portions, so that no frame waits for it. The newest run of an
@@ -133,7 +143,7 @@ export class Explorer extends HTMLElement {
       this.fail(error);
       return undefined;
     } finally {
-      if (run === this.run) this.main.ariaBusy = null;
+      if (run === this.run) this.atRest();
     }
   }
 }
