@@ -1,7 +1,7 @@
 """What `make train` trains, how, and how each model is judged."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import NamedTuple
 
@@ -175,18 +175,18 @@ class CopierRecipe(NamedTuple):
     seed: int = 0
 
 
-class CopierTraining(NamedTuple):
-    """A copier and how it is to be trained."""
+class SentenceTraining(NamedTuple):
+    """A copier or a translator, how it is to be trained, and on what."""
 
     model: seq2seq.Seq2Seq
-    recipe: CopierRecipe
+    recipe: NamedTuple
+    batches: Iterator
 
 
 def at_once(name, training, progress):
     """Train from beginning to end; returns what `by_steps` returns."""
-    model, recipe = training
+    model, recipe, batches = training
     start = time.monotonic()
-    batches = seq2seq.copy_batches(recipe.seed)
     losses = seq2seq.train(
         model, progress.track(batches, recipe.steps, description=name), recipe.steps
     )
@@ -209,7 +209,8 @@ def copier_job(constructor, cell):
 
     def training(_device):
         build = getattr(seq2seq, recipe.constructor)
-        return CopierTraining(build(recipe.hidden_size, recipe.seed, recipe.cell), recipe)
+        model = build(recipe.hidden_size, recipe.seed, recipe.cell)
+        return SentenceTraining(model, recipe, seq2seq.copy_batches(recipe.seed))
 
     return Job(training, copier_score, copier_test, at_once)
 
@@ -227,13 +228,6 @@ class TranslatorRecipe(NamedTuple):
     seed: int = 0
 
 
-class TranslatorTraining(NamedTuple):
-    """A translator and how it is to be trained."""
-
-    model: seq2seq.Seq2Seq
-    recipe: TranslatorRecipe
-
-
 def languages(recipe):
     """The training pairs and both vocabularies."""
     corpus = grammar.pairs(recipe.pairs, seed=recipe.seed)
@@ -243,21 +237,11 @@ def languages(recipe):
 
 def translator_training(_device):
     recipe = TranslatorRecipe()
-    _, *both = languages(recipe)
-    parts = getattr(seq2seq, recipe.encoder), getattr(seq2seq, recipe.score)
-    return TranslatorTraining(seq2seq.translator(*both, recipe.seed, *parts), recipe)
-
-
-def translate_at_once(name, training, progress):
-    """Train from beginning to end; returns what `by_steps` returns."""
-    model, recipe = training
     corpus, *both = languages(recipe)
-    start = time.monotonic()
+    parts = getattr(seq2seq, recipe.encoder), getattr(seq2seq, recipe.score)
+    model = seq2seq.translator(*both, recipe.seed, *parts)
     batches = seq2seq.translation_batches(*both, corpus, recipe.seed)
-    losses = seq2seq.train(
-        model, progress.track(batches, recipe.steps, description=name), recipe.steps
-    )
-    return {"last": model}, time.monotonic() - start, losses
+    return SentenceTraining(model, recipe, batches)
 
 
 def translated(model, seed):
@@ -288,7 +272,5 @@ JOBS = {
     "copier-gru-attention": copier_job("attention_copier", "GRU"),
     "copier-lstm": copier_job("copier", "LSTM"),
     "copier-rnn": copier_job("copier", "RNN"),
-    "translator-one-way": Job(
-        translator_training, translator_score, translator_test, translate_at_once
-    ),
+    "translator-one-way": Job(translator_training, translator_score, translator_test, at_once),
 }

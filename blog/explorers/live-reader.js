@@ -4,6 +4,7 @@ import { press } from "./controls.js";
 import { imageOf } from "./drawing.js";
 import { Explorer, define, h } from "./element.js";
 import { Pad } from "./pad.js";
+import { blackOnWhite } from "./picture.js";
 import { READ_END, Reader } from "./reader.js";
 
 const HEIGHT = 28;
@@ -22,13 +23,8 @@ const percent = (share) => `${(100 * share).toFixed(1)} %`;
 
 // An image (28 x 140) with black ink on white paper.
 function paperOf(image) {
-  const pixels = new ImageData(WIDTH, HEIGHT);
-  image.forEach((value, i) => {
-    const shade = 255 * (1 - value);
-    pixels.data.set([shade, shade, shade, 255], 4 * i);
-  });
   const paper = new OffscreenCanvas(WIDTH, HEIGHT);
-  paper.getContext("2d").putImageData(pixels, 0, 0);
+  paper.getContext("2d").putImageData(blackOnWhite(image, WIDTH, HEIGHT), 0, 0);
   return paper;
 }
 

@@ -2,6 +2,7 @@
 
 import { choice, press, tick } from "./controls.js";
 import { Explorer, define, h } from "./element.js";
+import { blackOnWhite } from "./picture.js";
 import { READ_END, READ_START, Reader, causal } from "./reader.js";
 import { argmax, rows } from "./tensor.js";
 
@@ -119,14 +120,6 @@ function moveFocus(event, buttons, t, s) {
   event.preventDefault();
   const [down, right] = STEPS[event.key];
   buttons[t + down]?.[s + right]?.focus();
-}
-
-function drawImage(canvas, image) {
-  const [width, height] = [canvas.width, canvas.height];
-  const pixels = new ImageData(width, height);
-  image.forEach((ink, i) => pixels.data.set([255, 255, 255].map((v) => v * (1 - ink)), 4 * i));
-  image.forEach((_, i) => (pixels.data[4 * i + 3] = 255));
-  canvas.getContext("2d").putImageData(pixels, 0, 0);
 }
 
 // Of two counts of right numbers: whether they differ, and whether that is the future's doing.
@@ -294,7 +287,8 @@ class MaskExplorer extends Explorer {
 
   showImage() {
     const { image, asked } = this.question;
-    drawImage(this.canvas, image);
+    const { width, height } = this.canvas;
+    this.canvas.getContext("2d").putImageData(blackOnWhite(image, width, height), 0, 0);
     const digits = asked.slice(0, -1).join(", ");
     this.canvas.setAttribute("aria-label", `Three handwritten digits side by side: ${digits}`);
     this.showTokens(0, asked);
