@@ -16,6 +16,8 @@ from IPython.display import Markdown, display
 from PIL import Image
 from scipy.stats import binomtest
 
+from _memory import peak_megabytes
+
 # The palette of Okabe and Ito (2008), "Color universal design": one meaning a colour.
 COLOURS = {
     "encoder": "#0072B2",
@@ -180,13 +182,14 @@ def percent(right, total):
 
 
 def footer():
-    """Print when, where and with which versions the lesson was built, and how long it took."""
+    """Print when, where and with what the lesson was built, and what time and memory it took."""
     if "start" not in _clock:
         raise RuntimeError("the clock is not running: call _style.start() first")
     seconds = time.monotonic() - _clock["start"]
     facts = {
         "built": f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC",
         "seconds": f"{seconds:.0f}",
+        "memory": f"{peak_megabytes():.0f} MB at most",
         "platform": f"{platform.system()} {platform.machine()}",
         "CPU": cpuinfo.get_cpu_info().get("brand_raw", "unknown"),
         "threads": f"{torch.get_num_threads()}",

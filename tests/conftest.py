@@ -43,7 +43,8 @@ def project(tmp_path):
 @pytest.fixture
 def tiny_project(project):
     """The same with the code of lessons, and a tiny training in place of those of `make train`."""
-    shutil.copy(lessons.ROOT / "_style.py", project)
+    for module in ("_style.py", "_memory.py"):
+        shutil.copy(lessons.ROOT / module, project)
     for module in lessons.NOTEBOOKS.glob("*.py"):
         shutil.copy(module, project / "notebooks")
     tools = project / "tools"

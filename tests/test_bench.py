@@ -9,6 +9,7 @@ import torch
 import torch.nn.functional as F
 from rich.console import Console
 
+import _memory
 import _style
 import bench
 import bench_report
@@ -17,6 +18,7 @@ import lessons
 import measure
 import peak
 import reader
+import writing
 from code_hash import code_hash
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -148,6 +150,24 @@ def test_the_test_numbers_are_read_once_when_the_goal_is_reached_first(looked_at
     assert found["exact"] == [87.2, 87.3, 95]
 
 
+# Writing
+
+
+def test_both_loops_write_the_same_and_never_end():
+    model, source = writing.endless(texts=3, seed=0)
+    article, ours = (loop(model, source, 20) for loop in writing.LOOPS.values())
+    assert torch.equal(article.tokens, ours.tokens)
+    assert article.tokens.shape == (3, 20)
+    assert not article.ended.any()
+
+
+def test_what_is_timed_is_the_loop_without_the_encoder():
+    model, source = writing.endless(texts=3, seed=0)
+    model.encoder.register_forward_hook(lambda *_: pytest.fail("the source was read again"))
+    for loop in writing.LOOPS.values():
+        loop(model, source, 2)
+
+
 # Memory and arithmetic
 
 
@@ -159,9 +179,9 @@ def test_memory_is_that_of_the_code_and_not_of_the_process_that_asks():
 
 def test_without_a_status_file_memory_is_what_the_system_counts(monkeypatch, tmp_path):
     usage = SimpleNamespace(ru_maxrss=5_000_000)
-    monkeypatch.setattr(peak, "STATUS", tmp_path / "missing")
-    monkeypatch.setattr(peak.resource, "getrusage", lambda who: usage)
-    assert peak.own_peak() == 5
+    monkeypatch.setattr(_memory, "STATUS", tmp_path / "missing")
+    monkeypatch.setattr(_memory.resource, "getrusage", lambda who: usage)
+    assert _memory.peak_megabytes() == 5
 
 
 def test_products_convolutions_and_attention_are_counted():
@@ -235,6 +255,7 @@ MADE_UP = {
         },
         "memory": {"import_mb": 200, "training_mb": 800, "reading_mb": 400},
         "arithmetic": {"flop": 8e7, "share_of_rate": 50.0, "matrix_rate": 6e10, "time": TIME},
+        "writing": {"ms_for_20": 100, "ms_for_20_by_500": 3_000, "ms_for_256": 9_000},
     },
     "ours": {
         "learning": {
@@ -247,6 +268,7 @@ MADE_UP = {
         },
         "memory": {"import_mb": 200, "training_mb": 400, "reading_mb": 400},
         "arithmetic": {"flop": 4e7, "share_of_rate": 25.0, "matrix_rate": 6e10, "time": TIME},
+        "writing": {"ms_for_20": 50, "ms_for_20_by_500": 600, "ms_for_256": 900},
     },
 }
 
@@ -276,7 +298,7 @@ def console():
 
 def test_article_and_ours_are_measured_in_turn_three_times_each(calls, console):
     bench.bench(console)
-    assert [name for _, name, _ in calls] == ["article", "ours"] * 9
+    assert [name for _, name, _ in calls] == ["article", "ours"] * 12
     for what in bench.MEASURES:
         assert [seed for measured, _, seed in calls if measured == what] == [0, 0, 1, 1, 2, 2]
 
@@ -307,7 +329,7 @@ def test_a_bench_that_was_stopped_has_stored_no_result(files):
 @pytest.mark.usefixtures("stopped")
 def test_a_bench_that_was_stopped_goes_on_from_there(calls, console):
     bench.bench(console)
-    assert len(calls) == 18 - 5
+    assert len(calls) == 24 - 5
     assert [run["recipe"] for run in bench.read(bench.BENCH)] == bench.recipes()
 
 
@@ -321,14 +343,14 @@ def test_what_was_measured_under_other_conditions_is_measured_again(
     else:
         monkeypatch.setattr(bench, "run_hash", lambda recipe: "another")
     bench.bench(console)
-    assert len(calls) == 18
+    assert len(calls) == 24
 
 
 def test_the_next_bench_measures_everything_anew(calls, console):
     bench.bench(console)
     calls.clear()
     bench.bench(console)
-    assert len(calls) == 18
+    assert len(calls) == 24
 
 
 def test_the_hash_of_a_memory_run_covers_the_reader_that_only_its_program_names():
@@ -364,6 +386,7 @@ def tiny(files, monkeypatch):
     monkeypatch.setattr(measure, "GOAL", 0)
     monkeypatch.setattr(bench_report, "GOAL", 0)
     monkeypatch.setattr(measure, "STEPS", 4)
+    monkeypatch.setattr(writing, "SIZES", dict.fromkeys(writing.SIZES, (2, 3, 1)))
     monkeypatch.setattr(measure, "BRIEFLY", TINY | {"ours": partial(measure.ours, steps=4)})
     for name, (_, to_read) in measure.PROGRAMS.items():
         monkeypatch.setitem(measure.PROGRAMS, name, (TINY_PROGRAMS[name], to_read))
@@ -433,7 +456,15 @@ def test_both_goals_are_judged_by_the_time_that_ours_takes_to_the_goal(runs):
     assert bench_report.verdicts(runs) == [
         bench_report.verdict(80 / 8, bench_report.SOONER),
         bench_report.verdict(160 / 8, bench_report.WHOLE),
+        bench_report.cache_verdict(runs),
     ]
+
+
+def test_the_goal_of_the_cache_is_judged_for_few_and_for_many_texts(runs):
+    assert bench_report.cache_verdict(runs) == (
+        "A cache makes writing 20 tokens 2.0 times as fast for 16 texts (the goal of 5 is missed), "
+        "5.0 times for 500 (the goal of 5 is reached), and writing 256 tokens 10.0 times for 16."
+    )
 
 
 @pytest.mark.parametrize(
@@ -445,6 +476,7 @@ def test_both_goals_are_judged_by_the_time_that_ours_takes_to_the_goal(runs):
         ("milliseconds to read one", ["5", "10", "0.5"]),
         ("million operations to train on one", ["80", "40", "2.0"]),
         ("% of the rate of matrix products", ["50", "25", ""]),
+        ("milliseconds to write 256 tokens, 16 texts at a time", ["9,000", "900", "10.0"]),
     ],
 )
 def test_a_row_has_both_readers_and_how_many_times_better_ours_is(runs, label, cells):

@@ -65,6 +65,7 @@ CPU       AMD EPYC
 platform  Linux x86_64
 threads   1
 torch     2.13.0
+memory    1210 MB at most
 seconds   312.4"""
 FOOTER_ELSEWHERE = """built     2027-01-02 17:40 UTC
 Python    3.12.0rc1
@@ -72,6 +73,7 @@ CPU       Apple M2
 platform  macOS arm64
 threads   16
 torch     2.14.0+cpu
+memory    987 MB at most
 seconds   9.8"""
 
 ACCEPTED = {

@@ -396,6 +396,7 @@ def built(displayed, monkeypatch):
     """The footer's output, 83.6 seconds after the start."""
     monkeypatch.setattr(_style.cpuinfo, "get_cpu_info", lambda: {"brand_raw": "AMD EPYC"})
     monkeypatch.setitem(_style._clock, "start", _style.time.monotonic() - 83.6)
+    monkeypatch.setattr(_style, "peak_megabytes", lambda: 1234.0)
     (output,) = displayed(footer)
     return output
 
@@ -405,6 +406,7 @@ def test_the_footer_says_when_where_with_what_and_how_long(built):
     assert re.fullmatch(r"20\d\d-\d\d-\d\d \d\d:\d\d UTC", facts.pop("built"))
     assert facts == {
         "seconds": "84",
+        "memory": "1234 MB at most",
         "platform": f"{platform.system()} {platform.machine()}",
         "CPU": "AMD EPYC",
         "threads": str(torch.get_num_threads()),

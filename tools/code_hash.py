@@ -18,6 +18,11 @@ GROUPS = [
         TOOLS / "recurrence.py",
     ],
     [
+        (NOTEBOOKS / "reader.py", {"Residual", "feed_forward"}),
+        *(NOTEBOOKS / f"{name}.py" for name in ("seq2seq", "transformer")),
+        TOOLS / "writing.py",
+    ],
+    [
         *(NOTEBOOKS / f"{name}.py" for name in ("digits", "reader", "pixels")),
         TOOLS / "pixel_bottleneck.py",
     ],

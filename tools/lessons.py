@@ -10,7 +10,7 @@ ROOT = Path(__file__).resolve().parent.parent
 NOTEBOOKS = ROOT / "notebooks"
 BUILD = ROOT / "_build"
 EXPLORERS = ROOT / "blog" / "explorers"
-BENCH = ROOT / "data" / "results" / "bench.json"  # which no lesson reads
+BENCH, SPREAD = (ROOT / "data" / "results" / f"{name}.json" for name in ("bench", "spread"))
 
 
 def lesson_paths():
@@ -36,12 +36,12 @@ def code_cells(notebook):
 
 
 def fingerprint(path):
-    """SHA-256 of everything that the outputs of a lesson depend on."""
+    """SHA-256 of everything that the outputs of a lesson depend on; none reads BENCH or SPREAD."""
     digest = hashlib.sha256("\0".join(cell.source for cell in read(path).cells).encode())
     shared = [*NOTEBOOKS.glob("*.py"), *ROOT.glob("_*.py"), ROOT / "constraints.txt"]
     shared += EXPLORERS.glob("*.*")
     kinds = ("*.npz", "*.safetensors", "results/*.json")
-    data = {path for kind in kinds for path in (ROOT / "data").glob(kind)} - {BENCH}
+    data = {path for kind in kinds for path in (ROOT / "data").glob(kind)} - {BENCH, SPREAD}
     for file in sorted([*shared, *data]):
         digest.update(hashlib.sha256(file.read_bytes()).digest())
     return digest.hexdigest()

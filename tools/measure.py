@@ -16,6 +16,7 @@ from torch.utils.flop_counter import FlopCounterMode
 import digits
 import reader
 from peak import peak_megabytes
+from writing import writing
 
 GOAL = 87.3  # % of the numbers read without a fault, as the article reports
 OURS = {
@@ -242,4 +243,4 @@ def arithmetic(name, seed):
     }
 
 
-MEASURES = {"learning": learning, "memory": memory, "arithmetic": arithmetic}
+MEASURES = {"learning": learning, "memory": memory, "arithmetic": arithmetic, "writing": writing}

@@ -1,20 +1,8 @@
 """How much memory Python code takes, measured in a process of its own."""
 
 import os
-import re
-import resource
 import subprocess
 import sys
-from pathlib import Path
-
-STATUS = Path("/proc/self/status")
-
-
-def own_peak():
-    """The most memory that this process has held, in MB."""
-    if STATUS.exists():  # Linux, whose ru_maxrss begins with the size of the parent process
-        return int(re.search(r"VmHWM:\s*(\d+) kB", STATUS.read_text())[1]) * 1024 / 1e6
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6  # macOS counts bytes
 
 
 def peak_megabytes(code):
@@ -23,7 +11,7 @@ def peak_megabytes(code):
     It finds the modules that this one finds. Raises subprocess.CalledProcessError if it fails.
     """
     result = subprocess.run(
-        [sys.executable, "-c", f"{code}\nimport peak\nprint(peak.own_peak())"],
+        [sys.executable, "-c", f"{code}\nimport _memory\nprint(_memory.peak_megabytes())"],
         env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
         stdout=subprocess.PIPE,
         text=True,
