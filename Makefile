@@ -9,7 +9,7 @@ VNU := vnu-jar@26.9.27
 CHECK := OMP_NUM_THREADS=1 PYTHONPATH=tests $(BIN) -m pytest -p nbval_numbers --nbval --nbval-current-env \
 	-n auto --dist loadfile --no-loadscope-reorder --no-header -q
 
-.PHONY: help run render test check browser audit preview lab update export sweep ablate train spread bench clean
+.PHONY: help run render test check browser audit preview lab lesson update export sweep ablate train spread bench clean
 
 help:
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-20s %s\n", $$1, $$2}' Makefile
@@ -40,8 +40,11 @@ preview: .venv/ready ## author: serve the stored lessons, rendered again when on
 lab: .venv/ready ## open the lessons in JupyterLab
 	@$(BIN) -m jupyterlab notebooks
 
-update: .venv/ready ## author: refresh the stored outputs and what the README takes from them
-	@$(BIN) tools/update.py
+lesson: .venv/ready ## author: a new lesson to write over: make lesson NAME=10_my_question
+	@$(BIN) tools/new_lesson.py "$(NAME)"
+
+update: .venv/ready ## author: refresh the stored outputs, and what the README takes from them: make update LESSON=02, or of all
+	@$(BIN) tools/update.py "$(LESSON)"
 
 export: .venv/ready ## author: write the modules that lessons hand to each other
 	@$(BIN) tools/export.py
@@ -55,7 +58,7 @@ ablate: .venv/ready ## author: the runs behind lesson 04 alone, a part of make s
 train: .venv/ready ## author: train what lessons load, into data/*.safetensors: make train WHAT=reader
 	@PYTHONPATH=.:notebooks $(BIN) tools/train.py $(WHAT) $(if $(DEVICE),--device $(DEVICE)) $(if $(OVERWRITE),--overwrite)
 
-spread: .venv/ready ## author: how far a lesson's numbers move between conditions: make spread LESSON=02
+spread: .venv/ready ## author: how far numbers move between conditions, for the tolerances: make spread LESSON=02, or all
 	@PYTHONPATH=tests $(BIN) tools/spread.py "$(LESSON)"
 
 bench: .venv/ready ## author: the article's reader against ours, measured on one thread, into data/results/ and the README

@@ -1,4 +1,4 @@
-"""`make spread`: how far printed numbers move between conditions, and the tolerances set from it."""
+"""`make spread`: how far numbers move between conditions, and the tolerances set from it."""
 
 import hashlib
 import json

@@ -18,6 +18,15 @@ def lesson_paths():
     return sorted(NOTEBOOKS.glob("[0-9][0-9]_*.ipynb"))
 
 
+def chosen(number):
+    """The lessons of this number, such as 02; all of them if it is empty. Raises ValueError."""
+    paths = [path for path in lesson_paths() if path.stem.startswith(f"{number}_") or not number]
+    if not paths:
+        known = ", ".join(path.stem[:2] for path in lesson_paths())
+        raise ValueError(f"no lesson {number!r}; there are {known}")
+    return paths
+
+
 def read(path):
     """A notebook in the current format. Raises ValueError naming the file if it is not one."""
     try:

@@ -15,12 +15,11 @@ def up_to_date(path):
     return built.exists() and read(built).metadata.get("fingerprint") == fingerprint(path)
 
 
-def execute_lessons():
-    """Execute the lessons that have changed since their copy was made.
+def execute_lessons(paths):
+    """Execute those of these lessons that have changed since their copy was made.
 
     Returns the paths of the copies that are up to date, and the failures.
     """
-    paths = lesson_paths()
     notebooks = {path.stem: read(path) for path in paths if not up_to_date(path)}
     fingerprints = {path.stem: fingerprint(path) for path in paths}
     failures = []
@@ -41,7 +40,7 @@ def exit_with(failures):
 if __name__ == "__main__":
     try:
         address = address_given()
-        copies, failures = execute_lessons()
+        copies, failures = execute_lessons(lesson_paths())
     except ValueError as error:
         sys.exit(str(error))
     except KeyboardInterrupt:

@@ -19,7 +19,7 @@ from rich.table import Table
 
 from execute import Executor
 from files import write_atomically
-from lessons import BUILD, SPREAD, code_cells, fingerprint, lesson_paths, read, tags
+from lessons import BUILD, SPREAD, chosen, code_cells, fingerprint, read, tags
 from made import made
 from nbval_numbers import NUMBER, TEXT, TOLERANCES, by_kind, value
 
@@ -235,13 +235,11 @@ def show(found, console):
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("lesson", nargs="?", default="", help="its number, such as 02; all if none")
-    lesson = parser.parse_args().lesson
-    paths = [path for path in lesson_paths() if path.stem.startswith(f"{lesson}_") or not lesson]
-    if not paths:
-        known = ", ".join(path.stem[:2] for path in lesson_paths())
-        parser.error(f"no lesson {lesson!r}; there are {known}")
     try:
+        paths = chosen(parser.parse_args().lesson)
         failures = {name: execute(paths, name, how) for name, how in conditions().items()}
+    except ValueError as error:
+        sys.exit(str(error))
     except KeyboardInterrupt:
         sys.exit("Stopped. What is executed is kept; `make spread` goes on from there.")
     found = with_lessons(stored(), paths, failures)

@@ -1,15 +1,17 @@
-"""`make update`: the author's way to refresh what is stored.
+"""`make update`: the author's way to refresh what is stored, of one lesson or of all.
 
 Executes the lessons, stores their outputs in notebooks/, and writes what the README takes from
 them: the table of lessons, and a figure.
 """
 
+import argparse
 import base64
+import sys
 
 import nbformat
 
 from files import write_atomically
-from lessons import NOTEBOOKS, ROOT, code_cells, lesson_paths, read, summarise
+from lessons import NOTEBOOKS, ROOT, chosen, code_cells, lesson_paths, read, summarise
 from readme import README, with_part
 from run import execute_lessons, exit_with
 
@@ -42,9 +44,8 @@ def picture(notebook):
     raise ValueError(f"{PICTURE_IN} has no figure captioned {PICTURE_CAPTION!r}")
 
 
-if __name__ == "__main__":
-    copies, failures = execute_lessons()
-    exit_with(failures)
+def store(copies):
+    """Put executed lessons into notebooks/, and what the README takes from all into it."""
     for copy in copies:
         notebook = read(copy)
         del notebook.metadata["fingerprint"]
@@ -52,4 +53,17 @@ if __name__ == "__main__":
     summaries = [summarise(path) for path in lesson_paths()]
     write_atomically(README, with_lessons(README.read_text("utf-8"), summaries))
     write_atomically(PICTURE, picture(read(NOTEBOOKS / f"{PICTURE_IN}.ipynb")))
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("lesson", nargs="?", default="", help="its number, such as 02; all if none")
+    try:
+        copies, failures = execute_lessons(chosen(parser.parse_args().lesson))
+        exit_with(failures)
+        store(copies)
+    except ValueError as error:
+        sys.exit(str(error))
+    except KeyboardInterrupt:
+        sys.exit("Stopped. No lesson was changed; the next `make update` goes on from here.")
     print(f"stored {len(copies)} lessons, updated README.md and {PICTURE.name}")
