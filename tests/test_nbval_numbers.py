@@ -309,10 +309,9 @@ def test_a_refused_cell_fails_the_run(report):
 
 @pytest.mark.parametrize("name", TOLERANCES)
 def test_a_tolerance_says_where_it_comes_from(name):
-    assert TOLERANCES[name].keys() == {"atol", "spread", "claim", "unit", "from"}
+    assert TOLERANCES[name].keys() == {"atol", "claim", "unit", "from"}
 
 
 @pytest.mark.parametrize("name", TOLERANCES)
-def test_a_tolerance_covers_the_spread_and_a_third_of_the_claim_at_most(name):
-    tolerance = TOLERANCES[name]
-    assert tolerance["spread"] <= tolerance["atol"] <= tolerance["claim"] / 3
+def test_a_tolerance_is_a_third_of_the_claim_at_most(name):
+    assert TOLERANCES[name]["atol"] <= TOLERANCES[name]["claim"] / 3
