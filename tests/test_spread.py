@@ -204,5 +204,5 @@ def test_nothing_moved_that_no_tolerance_covers(measured):
 
 
 @pytest.mark.parametrize("name", spread.TOLERANCES)
-def test_a_tolerance_was_measured_and_is_twice_the_largest_move_at_least(measured, name):
-    assert 2 * spread.widest(measured)[name] <= spread.TOLERANCES[name].atol
+def test_a_tolerance_was_measured_and_leaves_room_beyond_the_largest_move(measured, name):
+    assert spread.MARGIN * spread.widest(measured)[name] <= spread.TOLERANCES[name].atol

@@ -25,6 +25,7 @@ from nbval_numbers import NUMBER, TEXT, TOLERANCES, by_kind, value
 
 ONE_THREAD = "torch.set_num_threads(1)"
 CAPABILITIES = ["default", "avx2", "avx512"]
+MARGIN = 1.5  # times the largest move is what a tolerance allows at least
 
 
 class Condition(NamedTuple):
