@@ -56,7 +56,7 @@ def address(output):
     """The picture of an output as an address that asks no server."""
     if "image/svg+xml" in output.data:
         return svg_address(output.data["image/svg+xml"])
-    return "data:image/png;base64," + output.data["image/png"].replace("\n", "")
+    return "data:image/png;base64," + quote(output.data["image/png"].replace("\n", ""), "+/=")
 
 
 def described(output):
