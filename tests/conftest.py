@@ -8,10 +8,13 @@ import sys
 import time
 from functools import partial
 
+import nbformat
 import pytest
 import torch
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
 import lessons
+import render
 
 
 @pytest.fixture(params=lessons.lesson_paths(), ids=lambda path: path.stem)
@@ -27,6 +30,27 @@ def notebook(path):
 @pytest.fixture
 def code(notebook):
     return lessons.code_cells(notebook)
+
+
+def displayed(data, **metadata):
+    return new_code_cell("1", outputs=[new_output("display_data", data, metadata=metadata)])
+
+
+@pytest.fixture
+def build(tmp_path, monkeypatch):
+    """Render a lesson with these cells after its opening; return the folder of the site."""
+    monkeypatch.setattr(render, "SITE", tmp_path / "site")
+
+    def build(*cells, title="A lesson"):
+        opening = new_markdown_cell(f"# {title}\n\n**Does it render?**\n\nTime: a minute.")
+        headline = displayed({"text/markdown": "Yes."}, headline=True)
+        footer = displayed({"text/plain": "built  2026-01-01 00:00 UTC"}, seconds=1)
+        lesson = new_notebook(cells=[opening, *cells, headline, footer])
+        nbformat.write(lesson, tmp_path / "01_a.ipynb")
+        render.render_site([tmp_path / "01_a.ipynb"])
+        return tmp_path / "site"
+
+    return build
 
 
 @pytest.fixture

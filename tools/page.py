@@ -60,8 +60,9 @@ def address(output):
 
 
 def described(output):
-    """Alt text, width and height of the picture of an output."""
-    return next(output.metadata[kind] for kind in output.data if kind.startswith("image/"))
+    """Alt text, width and height of the picture of an output, if `_style.show` has drawn it."""
+    kind = next(kind for kind in output.data if kind.startswith("image/"))
+    return output.metadata.get(kind, {"alt": ""})
 
 
 def lighter(highlighted):

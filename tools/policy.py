@@ -28,7 +28,7 @@ def policy(scripts, styles, loads_weights):
 
 
 class Inline(HTMLParser):
-    """The policy of a page and what it may forbid: scripts, styles, and attributes that are such."""
+    """The policy of a page, and its scripts, styles and attributes, which that may forbid."""
 
     def __init__(self, html):
         super().__init__()
