@@ -1,8 +1,10 @@
 """What several test files use."""
 
 import os
+import re
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -103,6 +105,29 @@ def launch():
         if process.poll() is None:
             os.killpg(process.pid, signal.SIGKILL)
             process.communicate()
+
+
+@pytest.fixture
+def port():
+    """A port that is free."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return free.getsockname()[1]
+
+
+@pytest.fixture
+def previewed(project):
+    """A copy of the first lesson, in a project of its own, without links to other lessons."""
+    first = lessons.lesson_paths()[0]
+    copy = project / "notebooks" / first.name
+    copy.write_text(re.sub(r"\d\d_\w+\.ipynb", first.name, first.read_text("utf-8")), "utf-8")
+    return copy
+
+
+@pytest.fixture
+def preview(project, previewed, launch, port):
+    """`make preview`'s process."""
+    return launch(project, [project / "tools"], "tools/preview.py", str(port))
 
 
 @pytest.fixture
