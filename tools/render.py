@@ -121,5 +121,5 @@ def render_site(paths, address=""):
 if __name__ == "__main__":
     try:
         render_site(lesson_paths(), address_given())
-    except ValueError as error:
+    except (ValueError, OSError) as error:
         sys.exit(str(error))
