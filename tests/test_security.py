@@ -4,6 +4,9 @@ import ast
 import http.client
 import os
 import re
+import socket
+import time
+from contextlib import closing
 from importlib.metadata import distribution
 
 import pytest
@@ -282,64 +285,74 @@ def test_every_package_that_is_installed_for_us_is_pinned_at_its_version():
 # Requests
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    """A folder with a page, beside a secret that a symbolic link leads to."""
-    root = tmp_path_factory.mktemp("around")
-    (root / "secret.html").write_text("secret")
-    (root / "site").mkdir()
-    (root / "site" / "index.html").write_text("<p>page")
-    (root / "site" / "link.html").symlink_to(root / "secret.html")
-    return root / "site"
+def with_secret(folder):
+    """Put a secret beside a folder, and in it a page and a symbolic link to the secret."""
+    (folder.parent / "secret.html").write_text("secret")
+    (folder / "index.html").write_text("<p>page")
+    (folder / "link.html").symlink_to(folder.parent / "secret.html")
+    return folder
 
 
-@pytest.fixture(scope="module")
-def ask(folder):
-    """Ask the server of the folder; return the status and the body: ask(path, host=...)."""
-    with serving(folder) as address:
-
-        def ask(path, host="127.0.0.1"):
-            connection = http.client.HTTPConnection(address.removeprefix("http://"), timeout=10)
-            connection.putrequest("GET", path, skip_host=True)
-            connection.putheader("Host", host)
-            connection.endheaders()
-            response = connection.getresponse()
-            return response.status, response.read()
-
-        yield ask
+@pytest.fixture
+def folder_server(tmp_path):
+    """A folder, and the port of a server of it."""
+    (tmp_path / "site").mkdir()
+    with serving(with_secret(tmp_path / "site")) as address:
+        yield tmp_path / "site", int(address.rpartition(":")[2])
 
 
-def outside(folder):
-    """Paths that lead to the secret beside a folder, or try to."""
-    return [
+@pytest.fixture
+def preview_server(preview, project, port):
+    """The same of `make preview`."""
+    end = time.monotonic() + 120
+    while time.monotonic() < end:
+        with socket.socket() as tried:
+            if not tried.connect_ex(("127.0.0.1", port)):
+                return with_secret(project / "_site"), port
+        time.sleep(0.2)
+    return pytest.fail("the preview does not answer")
+
+
+@pytest.fixture(params=["folder_server", "preview_server"])
+def server(request):
+    return request.getfixturevalue(request.param)
+
+
+def status(port, path, host="127.0.0.1"):
+    """The status of the answer to a request for a path, as it is written."""
+    with closing(http.client.HTTPConnection("127.0.0.1", port, timeout=60)) as connection:
+        connection.putrequest("GET", path, skip_host=True)
+        connection.putheader("Host", host)
+        connection.endheaders()
+        with connection.getresponse() as answer:
+            return answer.status
+
+
+def test_a_server_serves_its_folder_and_nothing_outside_it_by_no_other_name(server):
+    folder, port = server
+    secret = f"{folder.parent}/secret.html".replace(" ", "%20")
+    outside = [
         "/../secret.html",
         "/%2e%2e/secret.html",
         "/..%2fsecret.html",
         "/%2e%2e%2fsecret.html",
-        f"/{folder.parent}/secret.html",
-        f"/%2f{folder.parent}/secret.html",
+        secret,
+        f"/{secret}",
+        f"/%2f{secret}",
         "/link.html",
         "/index.html%00",
         "/%00",
     ]
+    answers = {path: status(port, path) for path in outside}
+    assert all(400 <= answer < 500 for answer in answers.values()), answers
+    assert status(port, "/") == status(port, "/index.html") == 200
+    assert status(port, "/", host=f"localhost:{port}") == 200
+    assert status(port, "/", host=f"evil.example:{port}") == 421
 
 
-def test_a_server_of_a_folder_serves_it(ask):
-    assert ask("/index.html")[0] == ask("/")[0] == 200
-
-
-def test_a_server_of_a_folder_serves_nothing_outside_it(ask, folder):
-    assert {path: ask(path)[0] for path in outside(folder)} == dict.fromkeys(outside(folder), 404)
-
-
-def test_a_server_answers_to_the_name_of_this_machine_alone(ask):
-    assert ask("/", host="localhost:8000")[0] == 200
-    assert ask("/", host="evil.example:8000")[0] == ask("/", host="")[0] == 421
-
-
-def test_servers_are_reached_from_this_machine_alone(folder):
+def test_servers_are_reached_from_this_machine_alone(tmp_path):
     hub = HubServer()
     hub.server_close()
     assert hub.server_address[0] == "127.0.0.1"
-    with serving(folder) as address:
+    with serving(tmp_path) as address:
         assert address.startswith("http://127.0.0.1:")
