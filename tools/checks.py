@@ -33,7 +33,7 @@ def size(output):
 def display_problems(output):
     """What an output holds that pages do not show, or that could run."""
     data = {} if is_explorer(output) else output.get("data", {})
-    for kind in data.keys() - SHOWN:
+    for kind in sorted(data.keys() - SHOWN):
         yield f"displays {kind}, which pages do not show: use print, _style.show or _style.table"
     if found := ACTIVE.search(data.get("image/svg+xml", "")):
         yield f"displays an SVG that could run a script ({found[0].strip()}): draw it without"

@@ -14,6 +14,7 @@ from lessons import EXPLORERS
 
 IMPORT = re.compile(r'^import .* from "\./(.+)\.js";\n', re.MULTILINE)
 WEIGHTS = re.compile(r'<script type="text/plain" data-weights="[\w-]+">([\w+/]+=*)</script>')
+NAMES = {path.stem for path in EXPLORERS.glob("*-*.js")}
 STYLE = (EXPLORERS / "explorer.css").read_text("utf-8")
 
 
@@ -76,9 +77,8 @@ class Element(HTMLParser):
 
 
 def is_explorer(output):
-    """Whether `_explorer.show` displayed this, or may have: the name is that of one of ours."""
-    name = output.get("metadata", {}).get("explorer")
-    return bool(name) and name in {path.stem for path in EXPLORERS.glob("*-*.js")}
+    """Whether an output calls itself one of our explorers."""
+    return output.get("metadata", {}).get("explorer") in NAMES
 
 
 def take_explorers(notebook):
