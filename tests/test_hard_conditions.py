@@ -9,6 +9,8 @@ import time
 import nbformat
 import pytest
 
+import execute
+import lessons
 import tiny_lesson
 from tiny_lesson import SLOW, lesson
 
@@ -81,6 +83,18 @@ def test_folders_and_lessons_may_have_any_name_in_any_language(ready):
 @pytest.mark.skipif(not shutil.which("taskset"), reason="Linux's `taskset` is needed")
 def test_one_core_is_enough(ready):
     assert_done(ready, *finish(tiny_lesson.start(ready, ["taskset", "--cpu-list", "0"])))
+
+
+def test_no_lesson_takes_more_memory_than_is_reckoned_with(path):
+    assert float(lessons.summarise(path).facts["memory"].split()[0]) * 1e6 < execute.MEMORY
+
+
+@pytest.mark.parametrize(("gigabytes", "kernels"), [(1, 1), (4, 1), (8, 2), (64, 8)])
+def test_with_little_memory_fewer_lessons_run_at_once(monkeypatch, gigabytes, kernels):
+    sizes = {"SC_PAGE_SIZE": 4096, "SC_PHYS_PAGES": gigabytes * 10**9 // 4096}
+    monkeypatch.setattr(execute.os, "sysconf", sizes.get)
+    monkeypatch.setattr(execute, "CORES", 8)
+    assert execute.kernels_at_once() == kernels
 
 
 def test_two_at_once_do_what_one_does(ready):
