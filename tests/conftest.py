@@ -1,17 +1,22 @@
 """What several test files use."""
 
 import os
+import re
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import time
 from functools import partial
 
+import nbformat
 import pytest
 import torch
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
 import lessons
+import render
 
 
 @pytest.fixture(params=lessons.lesson_paths(), ids=lambda path: path.stem)
@@ -27,6 +32,27 @@ def notebook(path):
 @pytest.fixture
 def code(notebook):
     return lessons.code_cells(notebook)
+
+
+def displayed(data, **metadata):
+    return new_code_cell("1", outputs=[new_output("display_data", data, metadata=metadata)])
+
+
+@pytest.fixture
+def build(tmp_path, monkeypatch):
+    """Render a lesson with these cells after its opening; return the folder of the site."""
+    monkeypatch.setattr(render, "SITE", tmp_path / "site")
+
+    def build(*cells, title="A lesson"):
+        opening = new_markdown_cell(f"# {title}\n\n**Does it render?**\n\nTime: a minute.")
+        headline = displayed({"text/markdown": "Yes."}, headline=True)
+        footer = displayed({"text/plain": "built  2026-01-01 00:00 UTC"}, seconds=1)
+        lesson = new_notebook(cells=[opening, *cells, headline, footer])
+        nbformat.write(lesson, tmp_path / "01_a.ipynb")
+        render.render_site([tmp_path / "01_a.ipynb"])
+        return tmp_path / "site"
+
+    return build
 
 
 @pytest.fixture
@@ -79,6 +105,29 @@ def launch():
         if process.poll() is None:
             os.killpg(process.pid, signal.SIGKILL)
             process.communicate()
+
+
+@pytest.fixture
+def port():
+    """A port that is free."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return free.getsockname()[1]
+
+
+@pytest.fixture
+def previewed(project):
+    """A copy of the first lesson, in a project of its own, without links to other lessons."""
+    first = lessons.lesson_paths()[0]
+    copy = project / "notebooks" / first.name
+    copy.write_text(re.sub(r"\d\d_\w+\.ipynb", first.name, first.read_text("utf-8")), "utf-8")
+    return copy
+
+
+@pytest.fixture
+def preview(project, previewed, launch, port):
+    """`make preview`'s process."""
+    return launch(project, [project / "tools"], "tools/preview.py", str(port))
 
 
 @pytest.fixture

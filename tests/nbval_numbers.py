@@ -31,6 +31,13 @@ VARIES = re.compile(
 )
 
 
+def pytest_xdist_auto_num_workers(config):
+    """As many lessons at a time as `make run` executes."""
+    import execute  # only now is tools/ on the path
+
+    return execute.kernels_at_once()
+
+
 def set_apart(line):
     """The line with a space on both sides of each number.
 

@@ -125,6 +125,11 @@ def test_a_large_picture_is_no_fault():
     assert text_problems(notebook(cell(large))) == []
 
 
+def test_a_picture_that_style_has_not_drawn_is_told_and_breaks_nothing(build):
+    with pytest.raises(ValueError, match=r"a figure of cell 'plot\(\)' has no caption"):
+        build(cell(picture()))
+
+
 # Pages
 
 BROKEN = {
@@ -165,32 +170,10 @@ def test_a_link_that_leads_somewhere_is_no_fault(target):
 # The build as a whole
 
 
-@pytest.fixture
-def build(tmp_path, monkeypatch):
-    """Render a lesson with these cells after its opening; return the folder of the site."""
-    monkeypatch.setattr(render, "SITE", tmp_path / "site")
-
-    def build(*cells, version=4):
-        opening = nbf.new_markdown_cell("# A lesson\n\n**Does it render?**\n\nTime: a minute.")
-        headline = nbf.new_output(
-            "display_data", {"text/markdown": "Yes."}, metadata={"headline": True}
-        )
-        footer = nbf.new_output(
-            "display_data", {"text/plain": "built  2026-01-01 00:00 UTC"}, metadata={"seconds": 1}
-        )
-        lesson = notebook(opening, *cells, cell(headline, footer))
-        path = tmp_path / "01_a.ipynb"
-        path.write_text(nbformat.writes(lesson, version=version))
-        render.render_site([path])
-        return tmp_path / "site"
-
-    return build
-
-
 def test_all_faults_are_named_at_once_and_nothing_is_written(build, tmp_path):
     with pytest.raises(ValueError, match="The pages have faults") as raised:
         build(nbf.new_markdown_cell("It reads 84.2 % ([Figure 1](#gone))"), nbf.new_code_cell(""))
-    for part in ("84.2 %", "#gone", "cell 3 of 4 () is empty"):
+    for part in ("84.2 %", "#gone", "cell 3 of 5 () is empty"):
         assert part in str(raised.value)
     assert not (tmp_path / "site").exists()
 

@@ -12,6 +12,7 @@ from safetensors.torch import load
 
 import _explorer
 import checks
+import explorers
 import lessons
 from explorers import take_explorers
 
@@ -43,6 +44,11 @@ def test_a_bundle_is_a_script_without_imports(name, tmp_path):
     script.write_text(_explorer.bundle(name), "utf-8")
     subprocess.run([NODE, "--check", script], check=True)
     assert not re.search(r"^(import|export) ", script.read_text("utf-8"), re.MULTILINE)
+
+
+@pytest.mark.parametrize("name", EXPLORERS)
+def test_a_page_has_the_script_that_a_lesson_has(name):
+    assert explorers.bundle(name) == _explorer.bundle(name)
 
 
 @pytest.mark.parametrize("name", EXPLORERS)

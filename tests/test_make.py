@@ -1,5 +1,6 @@
 """The commands, as a person types them."""
 
+import os
 import re
 import shutil
 import subprocess
@@ -73,3 +74,14 @@ def test_the_constraints_name_versions_that_every_machine_can_install():
     constraints = (lessons.ROOT / "constraints.txt").read_text("utf-8")
     assert "+" not in constraints.replace("such as +cpu", "")
     assert "file:" not in constraints
+
+
+@pytest.mark.parametrize("changed", ["requirements.txt", "constraints.txt"])
+def test_packages_are_installed_again_once_the_list_of_them_has_changed(folder, changed):
+    (folder / ".venv").mkdir()
+    for age, name in enumerate(["requirements.txt", "constraints.txt", ".venv/ready"], start=1):
+        (folder / name).touch()
+        os.utime(folder / name, (age, age))
+    assert "pip install" not in make(folder, "--dry-run", "run").stdout
+    os.utime(folder / changed, (9, 9))
+    assert "pip install" in make(folder, "--dry-run", "run").stdout

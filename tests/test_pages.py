@@ -53,6 +53,21 @@ def test_no_page_fetches_anything(pages):
         assert not re.search(r"@import|url\(|fetch\(|import\(", own), name
 
 
+def test_every_page_says_what_may_run_before_anything_could(pages):
+    for soup in pages.values():
+        charset, policy = soup.head.find_all(True, limit=2)
+        assert charset["charset"] == "utf-8"
+        assert policy["http-equiv"] == "Content-Security-Policy"
+        assert policy["content"].startswith("default-src 'none'; img-src data:; style-src 'sha256-")
+        assert not re.search(r"unsafe|\*|http", policy["content"])
+
+
+def test_files_beside_a_page_may_run_only_where_an_explorer_needs_its_weights(pages):
+    for soup in pages.values():
+        policy = soup.find("meta", {"http-equiv": True})["content"]
+        assert ("'self'" in policy) == bool(soup.find("script", {"data-file": True}))
+
+
 def test_no_page_is_heavier_than_400_kilobytes(site, pages):
     assert {name: len(site[name]) for name in pages if len(site[name].encode()) > 400_000} == {}
 

@@ -8,37 +8,12 @@ import time
 import urllib.request
 from urllib.error import URLError
 
-import pytest
-
-import lessons
-
 PATIENCE = 120  # seconds, on a busy machine
 
 
-@pytest.fixture
-def port():
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return free.getsockname()[1]
-
-
-@pytest.fixture
-def lesson(project):
-    """A copy of the first lesson, in a project of its own, without links to other lessons."""
-    first = lessons.lesson_paths()[0]
-    copy = project / "notebooks" / first.name
-    copy.write_text(re.sub(r"\d\d_\w+\.ipynb", first.name, first.read_text("utf-8")), "utf-8")
-    return copy
-
-
-@pytest.fixture
-def preview(project, lesson, launch, port):
-    return launch(project, [project / "tools"], "tools/preview.py", str(port))
-
-
-def retitle(lesson, title):
-    text = lesson.read_text("utf-8")
-    lesson.write_text(re.sub(r'"# [^"]*?(\\n)?"', f'"# {title}\\\\n"', text, count=1), "utf-8")
+def retitle(previewed, title):
+    text = previewed.read_text("utf-8")
+    previewed.write_text(re.sub(r'"# [^"]*?(\\n)?"', f'"# {title}\\\\n"', text, count=1), "utf-8")
 
 
 def comes(address, text):
@@ -54,19 +29,19 @@ def comes(address, text):
     return False
 
 
-def test_a_page_follows_its_lesson_also_after_a_fault(preview, lesson, port):
-    address = f"http://127.0.0.1:{port}/{lesson.stem}.html"
+def test_a_page_follows_its_lesson_also_after_a_fault(preview, previewed, port):
+    address = f"http://127.0.0.1:{port}/{previewed.stem}.html"
     assert comes(address, "<h1")
-    good = lesson.read_text("utf-8")
-    lesson.write_text("{ half a notebook", "utf-8")
+    good = previewed.read_text("utf-8")
+    previewed.write_text("{ half a notebook", "utf-8")
     time.sleep(3)  # it looks every second
     assert comes(address, "<h1")
-    lesson.write_text(good, "utf-8")
-    retitle(lesson, "Another title")
+    previewed.write_text(good, "utf-8")
+    retitle(previewed, "Another title")
     assert comes(address, "Another title")
     os.killpg(preview.pid, signal.SIGINT)
     said = "".join(preview.communicate(timeout=PATIENCE))
-    assert f"{lesson.name} cannot be read as a notebook" in said
+    assert f"{previewed.name} cannot be read as a notebook" in said
 
 
 def test_a_port_that_is_taken_is_an_error_with_a_remedy(preview, port):

@@ -1,26 +1,13 @@
 """`make run` on a small project of its own, in a folder whose name has a space."""
 
 import signal
-import subprocess
-import sys
 import time
 
-import nbformat.v4 as nbf
 import pytest
-from nbformat import write
 
 import lessons
-
-HEADLINE = "display({'text/markdown': 'All is well.'}, metadata={'headline': True}, raw=True)"
-FACTS = "built  2026-01-01 00:00 UTC"
-FOOTER = f"display({{'text/plain': '{FACTS}'}}, metadata={{'seconds': 1}}, raw=True)"
-SLOW = "import time\ntime.sleep(60)"
-
-
-def lesson(*sources):
-    opening = nbf.new_markdown_cell("# A lesson\n\n**Does it run?**\n\nTime: a second.")
-    cells = [nbf.new_code_cell(source) for source in (*sources, HEADLINE, FOOTER)]
-    return nbf.new_notebook(cells=[opening, *cells])
+import tiny_lesson
+from tiny_lesson import SLOW, lesson
 
 
 @pytest.fixture
@@ -28,15 +15,8 @@ def start(project):
     """Write lessons, start `make run`'s command, return the process."""
 
     def start(**notebooks):
-        for name, notebook in notebooks.items():
-            write(notebook, project / "notebooks" / f"{name.removeprefix('_')}.ipynb")
-        return subprocess.Popen(
-            [sys.executable, "tools/run.py"],
-            cwd=project,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
+        tiny_lesson.write(project, {name.removeprefix("_"): n for name, n in notebooks.items()})
+        return tiny_lesson.start(project)
 
     return start
 

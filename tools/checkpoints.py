@@ -28,8 +28,10 @@ def read(checkpoint, recipe):
         state = torch.load(checkpoint, weights_only=True, map_location="cpu")
         stored = state["recipe"]
     except Exception as error:  # torch.load raises many kinds, depending on where the damage is
+        pickled = "weights_only" in str(error)  # which it advises to drop
+        reason = "it holds more than tensors and numbers" if pickled else error
         raise ValueError(
-            f"{checkpoint} cannot be read: {error}. Remove it to begin anew."
+            f"{checkpoint} cannot be read: {reason}. Remove it to begin anew."
         ) from error
     if stored != recipe._asdict():
         raise ValueError(

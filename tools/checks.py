@@ -5,10 +5,15 @@ from collections import Counter
 from html.parser import HTMLParser
 from urllib.parse import unquote, urlsplit
 
+from explorers import is_explorer
+from policy import forbidden
+
 # Not measured here: MNIST's licence, the level of our intervals, what the articles say.
 CITED = {"3.0", "0.02", "95 %", "87.3 %", "0.96", "0.68"}
 MEASURED = re.compile(r"\d+\.\d+(?: ?%)?|\d+ ?%")
 LINK = re.compile(r"\[[^\]]*\]\(([^)]*)\)")
+SHOWN = {"text/plain", "text/markdown", "image/png", "image/svg+xml"}  # explorers left out
+ACTIVE = re.compile(r"<script|<foreignObject|\son\w+\s*=|javascript:", re.IGNORECASE)  # in SVG
 LARGEST_OUTPUT = 200_000  # bytes, pictures and explorers left out
 
 
@@ -19,10 +24,19 @@ def measured_numbers(text):
 
 def size(output):
     """Bytes of an output that is neither a picture nor an explorer with its weights."""
-    if "explorer" in output.get("metadata", {}):
+    if is_explorer(output):
         return 0
     data = output.get("data", {"text": output.get("text", "")})
     return sum(len(str(value)) for kind, value in data.items() if not kind.startswith("image/"))
+
+
+def display_problems(output):
+    """What an output holds that pages do not show, or that could run."""
+    data = {} if is_explorer(output) else output.get("data", {})
+    for kind in sorted(data.keys() - SHOWN):
+        yield f"displays {kind}, which pages do not show: use print, _style.show or _style.table"
+    if found := ACTIVE.search(data.get("image/svg+xml", "")):
+        yield f"displays an SVG that could run a script ({found[0].strip()}): draw it without"
 
 
 def text_problems(notebook):
@@ -39,6 +53,7 @@ def text_problems(notebook):
                 f"{where} holds numbers typed by hand: {typed}. Print them by _style.prose"
             )
         for output in cell.get("outputs", []):
+            problems += [f"{where} {fault}" for fault in display_problems(output)]
             if size(output) > LARGEST_OUTPUT:
                 problems.append(
                     f"{where} prints {size(output):,} bytes; {LARGEST_OUTPUT:,} is the most"
@@ -91,6 +106,7 @@ def page_problems(files, absent=()):
             for target in sorted(page.links)
             if leads_nowhere(target, name, pages, others)
         ]
+        problems += [f"{name}: its policy forbids {what}" for what in forbidden(files[name])]
     return problems
 
 

@@ -1,4 +1,4 @@
-"""Execute notebooks, several at a time: a kernel each, one kernel a core, one thread a kernel.
+"""Execute notebooks, several at a time: a kernel each, of one thread, as many as the machine bears.
 
 Kernels run in `notebooks/`, where the lessons' modules are; the files there are only read.
 """
@@ -17,6 +17,13 @@ from lessons import NOTEBOOKS, code_cells
 
 os.environ["OMP_NUM_THREADS"] = "1"
 CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+MEMORY = 3e9  # bytes for a lesson: the largest takes a little less
+
+
+def kernels_at_once():
+    """One a core, as far as the memory of the machine goes."""
+    bytes_there = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return max(1, min(CORES, int(bytes_there / MEMORY)))
 
 
 class LessonError(Exception):
@@ -77,7 +84,7 @@ class Executor:
         environment, {variable: value}, is added to that of the kernels.
         """
         signal.signal(signal.SIGTERM, signal.default_int_handler)
-        pool = ThreadPoolExecutor(CORES)
+        pool = ThreadPoolExecutor(kernels_at_once())
         with self.reporter.progress:
             try:
                 names = {

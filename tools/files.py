@@ -6,8 +6,17 @@ from pathlib import Path
 
 
 def write_atomically(path, content):
-    """Write text or bytes under another name in the same folder, then put it in place."""
-    path = Path(path)
+    """Write text or bytes under another name in the same folder, then put it in place.
+
+    Raises OSError that names the file, such as for a full disk.
+    """
+    try:
+        put(Path(path), content)
+    except OSError as error:
+        raise OSError(f"{path} cannot be written: {error.strerror}") from error
+
+
+def put(path, content):
     path.parent.mkdir(parents=True, exist_ok=True)
     data = content.encode() if isinstance(content, str) else content
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")

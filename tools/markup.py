@@ -1,10 +1,16 @@
 """Markdown to HTML for one page: anchored headings, references, mathematics as MathML."""
 
 import re
+from html import escape, unescape
+from urllib.parse import unquote
 
 from nbconvert.filters.markdown_mistune import IPythonRenderer, MarkdownWithMath
 
 from mathml import to_mathml
+
+FOLD = re.compile(r"</?(?:details|summary)>")  # the HTML that text may hold
+PICTURES = ("image/png", "image/jpeg", "image/gif")  # which hold no scripts
+TAG = re.compile(r"<[a-zA-Z/!?][^>]*>?")
 
 
 def slug(text):
@@ -16,12 +22,14 @@ def slug(text):
 class Markup(IPythonRenderer):
     """Turns the Markdown of a page into HTML and remembers what it has met.
 
+    HTML in it is shown as text, but for the tags of a fold.
+
     names: {name: "Figure 2" or "Table 1"} of what text may refer to. Afterwards `contents` holds
     (level, id, HTML) of the headings, and `problems` a sentence for each fault.
     """
 
     def __init__(self, names=()):
-        super().__init__(escape=False)
+        super().__init__(escape=False, allow_harmful_protocols=False)  # see `inline_html`
         self.names = dict(names)
         self.ids = set(self.names)
         self.contents = []
@@ -42,7 +50,17 @@ class Markup(IPythonRenderer):
         anchor = f'<a class="anchor" href="#{found}" aria-label="Link to this section">#</a>'
         return f'<h{level} id="{found}">{text}{anchor if level > 1 else ""}</h{level}>\n'
 
+    def inline_html(self, html):
+        for tag in TAG.findall(FOLD.sub("", html)):
+            self.problems.append(f"{tag[:60]} is HTML: write Markdown, or in backquotes what it is")
+        parts = re.split(f"({FOLD.pattern})", html)
+        return "".join(part if FOLD.fullmatch(part) else escape(unescape(part)) for part in parts)
+
+    block_html = inline_html
+
     def link(self, text, url, title=None):
+        if self.sanitize_url(url) != url:
+            self.problems.append(f"the link [{text}]({url[:60]}) could run a script")
         if url.startswith("#"):
             return self.reference(text, url[1:])
         return super().link(text, re.sub(r"\.ipynb(?=#|$)", ".html", url), title)
@@ -56,7 +74,15 @@ class Markup(IPythonRenderer):
     def image(self, text, url, title=None):
         if not text:
             self.problems.append(f"the picture {url[:40]} has no alt text")
-        return super().image(text, url, title)
+        attached = self.attachments.get(unquote(url).removeprefix("attachment:"), {})
+        kind = next((kind for kind in PICTURES if kind in attached), None)
+        if not kind:
+            self.problems.append(f"the picture {url[:40]} is not in its cell: attach it there")
+            return ""
+        return super().image(text, f"data:{kind};base64,{attached[kind]}", title)
+
+    def block_mermaidjs(self, code):
+        return self.block_code(code)
 
     def block_code(self, code, info=None):
         # What scrolls sideways must be reached by the keyboard.

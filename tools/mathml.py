@@ -1,5 +1,6 @@
 """LaTeX to MathML, strictly: what the converter has not understood is an error, not a blank."""
 
+import re
 from xml.etree import ElementTree
 
 from latex2mathml.converter import convert
@@ -15,13 +16,14 @@ CHILDREN = {
     "mover": 2,
     "munderover": 3,
 }
+OTHER_TAG = re.compile(r"<(?!/?m[a-z]+[ />])[^>]*")
 
 
 def to_mathml(latex, display):
     """A <math> element. display is "inline" or "block".
 
     Raises ValueError for a command that the converter does not know, an alignment, which it takes
-    for a letter, braces that do not match, and an argument that is missing.
+    for a letter, braces that do not match, an argument that is missing, and HTML.
     """
     if latex.count("{") != latex.count("}"):
         raise ValueError(f"the braces of ${latex}$ do not match")
@@ -30,6 +32,8 @@ def to_mathml(latex, display):
         root = ElementTree.fromstring(html.replace(">&<", ">&amp;<"))
     except Exception as error:  # its own errors have no common class
         raise ValueError(f"${latex}$ is not understood: {error!r}") from error
+    if other := OTHER_TAG.search(html):
+        raise ValueError(f"${latex}$ is not understood: {other[0]}")
     for element in root.iter():
         name = element.tag.rpartition("}")[2]
         text = element.text or ""

@@ -56,12 +56,13 @@ def address(output):
     """The picture of an output as an address that asks no server."""
     if "image/svg+xml" in output.data:
         return svg_address(output.data["image/svg+xml"])
-    return "data:image/png;base64," + output.data["image/png"].replace("\n", "")
+    return "data:image/png;base64," + quote(output.data["image/png"].replace("\n", ""), "+/=")
 
 
 def described(output):
-    """Alt text, width and height of the picture of an output."""
-    return next(output.metadata[kind] for kind in output.data if kind.startswith("image/"))
+    """Alt text, width and height of the picture of an output, if `_style.show` has drawn it."""
+    kind = next(kind for kind in output.data if kind.startswith("image/"))
+    return output.metadata.get(kind, {"alt": ""})
 
 
 def lighter(highlighted):

@@ -10,11 +10,46 @@ import sys
 import traceback
 
 from livereload import Server
+from livereload.handlers import StaticFileHandler
+from tornado.web import HTTPError
 
 from lessons import NOTEBOOKS, lesson_paths
+from policy import digest
 from render import BLOG, SITE, render_site
+from serve import HOST, is_name_of_host, leads_into
 
-HOST = "127.0.0.1"
+
+class Files(StaticFileHandler):
+    """The files of the site. As they are served, pages let the script run that reloads them."""
+
+    reloader = ""  # its text
+
+    def prepare(self):
+        if not is_name_of_host(self.request.host_name):
+            raise HTTPError(421)
+
+    def validate_absolute_path(self, root, absolute_path):
+        if not leads_into(root, absolute_path):
+            raise HTTPError(404)
+        return super().validate_absolute_path(root, absolute_path)
+
+    @classmethod
+    def get_content(cls, abspath, start=None, end=None):
+        content = b"".join(super().get_content(abspath, start, end))
+        if not abspath.endswith(".html"):
+            return content
+        more = f"connect-src 'self'; script-src 'self' {digest(cls.reloader)} "
+        return content.replace(b"script-src ", more.encode(), 1)
+
+    def get_content_size(self):
+        return len(self.get_content(self.absolute_path))
+
+
+class Preview(Server):
+    def get_web_handlers(self, script):
+        Files.reloader = script.decode().partition(">")[2].removesuffix("</script>")
+        self.SFH = Files
+        return super().get_web_handlers(script)
 
 
 def render():
@@ -32,7 +67,7 @@ def preview(port):
         socket.create_server((HOST, port)).close()
     except OSError as error:
         sys.exit(f"cannot serve on port {port} ({error.strerror}): make preview PORT=8001")
-    server = Server()
+    server = Preview()
     server.watch(str(NOTEBOOKS / "*.ipynb"), render)
     server.watch(f"{BLOG}/", render)
     logging.getLogger("tornado.access").setLevel(logging.ERROR)

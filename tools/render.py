@@ -13,11 +13,13 @@ from urllib.parse import quote
 import jinja2
 
 from checks import page_names, page_problems
+from explorers import STYLE
 from files import write_atomically
 from glossary import read_terms, without_forms
 from lessons import ROOT, lesson_paths
 from markup import Markup
 from page import BLOG, Lesson
+from policy import policy
 
 SITE = ROOT / "_site"
 
@@ -59,6 +61,7 @@ class Site:
             theme_script=asset("theme.js"),
             script=asset("page.js"),
             favicon=quote(asset("favicon.svg")),
+            policy_of=self.policy_of,
         )
         self.files = {}
         live = next((each for each in self.lessons if "live-reader" in each.explorers), None)
@@ -73,6 +76,11 @@ class Site:
             self.add("sitemap.xml", "sitemap.xml.j2", pages=page_names(self.files))
         absent = {f"{path.stem}.html" for path in lesson_paths()} - self.files.keys()
         self.problems += page_problems(self.files, absent)
+
+    def policy_of(self, style, explorers):
+        """The policy of a page with this style and the `Scripts` of these explorers."""
+        scripts = [asset("theme.js"), asset("page.js"), *(each.code for each in explorers)]
+        return policy(scripts, [style, STYLE] if explorers else [style], bool(explorers))
 
     def add(self, path, template, **variables):
         self.files[path] = self.templates.get_template(template).render(variables)
@@ -113,5 +121,5 @@ def render_site(paths, address=""):
 if __name__ == "__main__":
     try:
         render_site(lesson_paths(), address_given())
-    except ValueError as error:
+    except (ValueError, OSError) as error:
         sys.exit(str(error))

@@ -41,13 +41,13 @@ if __name__ == "__main__":
     try:
         address = address_given()
         copies, failures = execute_lessons(lesson_paths())
-    except ValueError as error:
+    except (ValueError, OSError) as error:
         sys.exit(str(error))
     except KeyboardInterrupt:
         sys.exit("Stopped. Nothing is half-written; the next `make run` goes on from here.")
     try:
         if copies:
             render_site(copies, address)
-    except ValueError as error:
+    except (ValueError, OSError) as error:
         failures.append(error)
     exit_with(failures)
