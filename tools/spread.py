@@ -81,8 +81,9 @@ def execute(paths, name, condition):
     """
     paths = {path.stem: path for path in paths if not is_done(path, name)}
     notebooks = {stem: prepared(read(path), condition) for stem, path in paths.items()}
-    capability = condition.capability
-    environment = {"ATEN_CPU_CAPABILITY": capability} if capability else {}
+    environment = {"OMP_WAIT_POLICY": "PASSIVE"}  # or two threads on a busy core wait for ever
+    if condition.capability:
+        environment["ATEN_CPU_CAPABILITY"] = condition.capability
     together = [notebooks] if condition.threads == 1 else [{n: notebooks[n]} for n in notebooks]
     failures = {}
     for batch in together:
