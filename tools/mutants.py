@@ -1,0 +1,232 @@
+"""`make mutants`: plant one fault after the other in copies of the project; do its tests notice?
+
+The faults are in tests/mutants.toml, what found each of them is written to tests/mutants.md.
+"""
+
+import re
+import shutil
+import subprocess
+import sys
+import time
+import tomllib
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import NamedTuple
+from xml.etree import ElementTree
+
+import nbformat
+from rich.console import Console
+from rich.progress import track
+from rich.table import Table
+
+from files import write_atomically
+from lessons import ROOT, read, tags
+from warm import Warm
+
+HEAD = """# Faults that the tests must find
+
+Written by `make mutants` on {date}: it plants each fault of `mutants.toml` alone in a copy of the
+project and runs the tests that ought to notice. Here is the one that failed first. Without a fault,
+all of them pass.
+
+| fault | in | found by | seconds |
+| --- | --- | --- | ---: |
+"""
+# What a test says that saw a difference, unlike one that could not do its work.
+NOTICED = re.compile(r"AssertionError|^assert |^Failed: |Cell outputs differ")
+CHECK_LESSON = ("-p", "nbval_numbers", "--nbval", "--nbval-current-env")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fault:
+    """One way to spoil the project: text replaced, a byte flipped, or another file's content."""
+
+    name: str
+    file: str
+    caught_by: str  # a file of tests, a test in it, or a lesson, which is executed again
+    old: str = ""  # must be there once; of a lesson, in the source of its cells
+    new: str = ""
+    byte: int | None = None
+    content_of: str = ""
+    until: str = ""  # of a lesson: what the last cell holds that is executed
+    says: str = ""  # for faults that the project refuses in words, and not a test by comparison
+    fast: bool = False  # in `make test`, too
+
+    @property
+    def check(self):
+        return self.caught_by, self.until
+
+
+class Outcome(NamedTuple):
+    """How a check ended: what failed first, and why; both empty if nothing did."""
+
+    test: str
+    reason: str
+    seconds: float
+
+
+class Result(NamedTuple):
+    fault: Fault
+    verdict: str  # "caught", "not caught", or what went wrong instead
+    outcome: Outcome
+
+
+def read_faults():
+    tables = tomllib.loads((ROOT / "tests" / "mutants.toml").read_text("utf-8"))
+    return [Fault(name=name, **table) for name, table in tables.items()]
+
+
+def copy_project(folder):
+    """A copy of what git knows or would add, as it is in the working tree."""
+    command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+    listed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    for name in listed.split("\0")[:-1]:
+        if (ROOT / name).exists():
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(ROOT / name, folder / name)
+    (folder / ".venv").symlink_to(ROOT / ".venv")
+
+
+def replaced(fault, texts):
+    """The texts with the fault in one of them. Raises ValueError unless there is one place."""
+    places = sum(text.count(fault.old) for text in texts)
+    if places != 1:
+        raise ValueError(
+            f"{fault.name}: {fault.file} holds its old text {places} times, and must once: "
+            "mend tests/mutants.toml"
+        )
+    return [text.replace(fault.old, fault.new) for text in texts]
+
+
+def plant(fault, folder):
+    """Put a fault into a copy of the project; return the modules that its cell is exported to."""
+    path = folder / fault.file
+    if fault.content_of:
+        shutil.copy(folder / fault.content_of, path)
+    elif fault.byte is not None:
+        content = bytearray(path.read_bytes())
+        content[fault.byte] ^= 0xFF
+        path.write_bytes(content)
+    elif path.suffix == ".ipynb":
+        notebook = read(path)
+        sources = replaced(fault, [cell.source for cell in notebook.cells])
+        changed = [cell for cell in notebook.cells if fault.old in cell.source]
+        for cell, source in zip(notebook.cells, sources, strict=True):
+            cell.source = source
+        nbformat.write(notebook, path)
+        return [tag for tag in tags(changed[0]) if tag.startswith("export:")]
+    else:
+        path.write_text(*replaced(fault, [path.read_text("utf-8")]), "utf-8")
+    return []
+
+
+def cut(lesson, until):
+    """Leave out what comes after the first cell that holds this text."""
+    notebook = read(lesson)
+    last = [until in cell.source for cell in notebook.cells].index(True)
+    notebook.cells = notebook.cells[: last + 1]
+    nbformat.write(notebook, lesson)
+
+
+def first_failure(report):
+    """The test that failed first, as pytest names it, and what it said."""
+    for case in ElementTree.parse(report).iter("testcase"):
+        for problem in (*case.findall("failure"), *case.findall("error")):
+            module = case.get("classname").replace(".", "/")
+            where = f"{module}.py" if module.startswith("tests/") else case.get("classname")
+            said = f"{problem.get('message')}\n{problem.text}"
+            return f"{where}::{case.get('name').partition('[')[0]}", said
+    return "", ""
+
+
+def outcome(folder, check, run):
+    """Run a check in a copy of the project, up to the first failure."""
+    caught_by, until = check
+    if until:
+        cut(folder / caught_by, until)
+    report = folder / "report.xml"
+    options = CHECK_LESSON if caught_by.endswith(".ipynb") else ()
+    start = time.monotonic()
+    status, printed = run(
+        folder, ["tests"], "pytest", "-x", "-q", *options, f"--junitxml={report}", caught_by
+    )
+    test, said = first_failure(report) if report.exists() else ("", "")
+    return Outcome(test, said or printed if status else "", time.monotonic() - start)
+
+
+def judged(fault, found):
+    """The verdict on a check's outcome: a test must have failed, and for the right reason."""
+    if not found.reason:
+        return "not caught"
+    message = found.reason.partition("\n")[0]
+    if fault.says in found.reason if fault.says else NOTICED.search(message):
+        return "caught"
+    return f"broken: {message}"
+
+
+def tried(fault, run):
+    """The `Result` of a fault in a fresh copy of the project."""
+    with TemporaryDirectory(prefix="mutant-") as name:
+        folder = Path(name)
+        copy_project(folder)
+        if plant(fault, folder):
+            status, printed = run(folder, ["tools"], "tools/export.py")
+            if status:
+                raise ValueError(f"{fault.name}: no module can be made of its cell:\n{printed}")
+        found = outcome(folder, fault.check, run)
+    return Result(fault, judged(fault, found), found)
+
+
+def refuse_unsound(checks, run):
+    """Raise ValueError for checks that fail without any fault: they would prove nothing."""
+    for check in track(checks, description="without a fault"):
+        with TemporaryDirectory(prefix="mutant-") as name:
+            copy_project(Path(name))
+            found = outcome(Path(name), check, run)
+        if found.reason:
+            raise ValueError(f"{check[0]} fails without a fault:\n{found.reason}")
+
+
+def table_of(results):
+    table = Table("fault", "found by", "seconds")
+    for fault, verdict, found in results:
+        shown = found.test if verdict == "caught" else verdict
+        table.add_row(
+            fault.name, shown, f"{found.seconds:.0f}", style="" if verdict == "caught" else "red"
+        )
+    return table
+
+
+def report_of(results):
+    """The text of tests/mutants.md."""
+    rows = []
+    for fault, verdict, found in results:
+        shown = f"`{found.test}`" if verdict == "caught" else f"**{verdict}**"
+        rows.append(f"| {fault.name} | `{fault.file}` | {shown} | {found.seconds:.0f} |\n")
+    return HEAD.format(date=f"{datetime.now(UTC):%Y-%m-%d}") + "".join(rows)
+
+
+def main(chosen):
+    """Try the faults whose name holds this text, and store the results if these are all."""
+    every = read_faults()
+    faults = [fault for fault in every if chosen in fault.name]
+    with Warm() as run:
+        refuse_unsound(list(dict.fromkeys(fault.check for fault in faults)), run)
+        results = [tried(fault, run) for fault in track(faults, description="with a fault")]
+    Console().print(table_of(results))
+    if faults == every:
+        write_atomically(ROOT / "tests" / "mutants.md", report_of(results))
+    survivors = sum(result.verdict != "caught" for result in results)
+    print(f"{len(results) - survivors} of {len(results)} faults were caught")
+    return survivors > 0
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main(" ".join(sys.argv[1:])))
+    except ValueError as error:
+        sys.exit(str(error))
+    except KeyboardInterrupt:
+        sys.exit("Stopped. No copy is left behind, and tests/mutants.md is as it was.")
