@@ -255,6 +255,21 @@ def test_training_lowers_the_loss(reader, draw):
     assert sum(losses[-5:]) < 0.9 * sum(losses[:5])
 
 
+def test_the_seed_of_a_recipe_draws_its_batches(reader, draw):
+    def first_images(seed):
+        drawn = []
+
+        def noted(n, generator):
+            drawn.append(draw(n, generator))
+            return drawn[-1]
+
+        Training(reader, noted, Recipe(steps=1, batch_size=4, seed=seed)).step()
+        return drawn[0][0]
+
+    assert torch.equal(first_images(1), first_images(1))
+    assert not torch.equal(first_images(1), first_images(2))
+
+
 def test_the_average_moves_by_the_decay(reader, draw):
     training = Training(reader, draw, Recipe(steps=2, batch_size=4, decay=0.75))
     training.step()

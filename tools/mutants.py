@@ -36,7 +36,8 @@ all of them pass.
 """
 # What a test says that saw a difference, unlike one that could not do its work.
 NOTICED = re.compile(r"AssertionError|^assert |^Failed: |Cell outputs differ")
-CHECK_LESSON = ("-p", "nbval_numbers", "--nbval", "--nbval-current-env")
+CHECK_LESSON = ["-p", "nbval_numbers", "--nbval", "--nbval-current-env"]
+REPORT = "report.xml"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,10 +54,6 @@ class Fault:
     until: str = ""  # of a lesson: what the last cell holds that is executed
     says: str = ""  # for faults that the project refuses in words, and not a test by comparison
     fast: bool = False  # in `make test`, too
-
-    @property
-    def check(self):
-        return self.caught_by, self.until
 
 
 class Outcome(NamedTuple):
@@ -141,18 +138,15 @@ def first_failure(report):
     return "", ""
 
 
-def outcome(folder, check, run):
-    """Run a check in a copy of the project, up to the first failure."""
-    caught_by, until = check
+def outcome(folder, run, checks, until=""):
+    """Run tests, or a lesson, in a copy of the project, up to the first failure."""
+    options = ["-x", "-q", f"--junitxml={folder / REPORT}"]
     if until:
-        cut(folder / caught_by, until)
-    report = folder / "report.xml"
-    options = CHECK_LESSON if caught_by.endswith(".ipynb") else ()
+        cut(folder / checks[0], until)
+        options += CHECK_LESSON
     start = time.monotonic()
-    status, printed = run(
-        folder, ["tests"], "pytest", "-x", "-q", *options, f"--junitxml={report}", caught_by
-    )
-    test, said = first_failure(report) if report.exists() else ("", "")
+    status, printed = run(folder, ["tests"], "pytest", *options, *checks)
+    test, said = first_failure(folder / REPORT) if (folder / REPORT).exists() else ("", "")
     return Outcome(test, said or printed if status else "", time.monotonic() - start)
 
 
@@ -175,18 +169,21 @@ def tried(fault, run):
             status, printed = run(folder, ["tools"], "tools/export.py")
             if status:
                 raise ValueError(f"{fault.name}: no module can be made of its cell:\n{printed}")
-        found = outcome(folder, fault.check, run)
+        found = outcome(folder, run, [fault.caught_by], fault.until)
     return Result(fault, judged(fault, found), found)
 
 
-def refuse_unsound(checks, run):
+def refuse_unsound(faults, run):
     """Raise ValueError for checks that fail without any fault: they would prove nothing."""
+    tests = list(dict.fromkeys(fault.caught_by for fault in faults if not fault.until))
+    lessons = dict.fromkeys((fault.caught_by, fault.until) for fault in faults if fault.until)
+    checks = [(tests, "")] * bool(tests) + [([lesson], until) for lesson, until in lessons]
     for check in track(checks, description="without a fault"):
         with TemporaryDirectory(prefix="mutant-") as name:
             copy_project(Path(name))
-            found = outcome(Path(name), check, run)
+            found = outcome(Path(name), run, *check)
         if found.reason:
-            raise ValueError(f"{check[0]} fails without a fault:\n{found.reason}")
+            raise ValueError(f"{found.test or check[0]} fails without a fault:\n{found.reason}")
 
 
 def table_of(results):
@@ -213,7 +210,7 @@ def main(chosen):
     every = read_faults()
     faults = [fault for fault in every if chosen in fault.name]
     with Warm() as run:
-        refuse_unsound(list(dict.fromkeys(fault.check for fault in faults)), run)
+        refuse_unsound(faults, run)
         results = [tried(fault, run) for fault in track(faults, description="with a fault")]
     Console().print(table_of(results))
     if faults == every:
