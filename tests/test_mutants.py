@@ -159,12 +159,16 @@ def test_survivors_are_named_stored_and_end_the_command_with_status_1(command, f
     assert "| the sum is turned round | `sums.py` | **not caught** |" in report
 
 
-def test_faults_can_be_chosen_and_nothing_is_stored_then(command, folder):
+def test_faults_can_be_chosen_and_what_was_found_of_others_is_kept(command, folder):
+    kept = "| the sum is turned round | `sums.py` | **not caught** | 7 |\n"
+    (folder / "tests" / "mutants.md").write_text(f"{kept}| one of old | `gone.py` | `x` | 1 |\n")
     process = command("product")
     out, _ = process.communicate(timeout=300)
     assert process.returncode == 0
     assert "1 of 1 faults were caught" in out
-    assert not (folder / "tests" / "mutants.md").exists()
+    *_, product, turned = (folder / "tests" / "mutants.md").read_text().splitlines(keepends=True)
+    assert product.startswith("| the sum is a product |")
+    assert turned == kept
 
 
 def test_an_interrupt_leaves_nothing_behind(command, folder, tmp_path):
@@ -175,5 +179,5 @@ def test_an_interrupt_leaves_nothing_behind(command, folder, tmp_path):
         time.sleep(0.05)
     os.kill(process.pid, signal.SIGINT)
     _, err = process.communicate(timeout=60)
-    assert err == "Stopped. No copy is left behind, and tests/mutants.md is as it was.\n"
+    assert err == "Stopped. No copy is left behind; what was found is in tests/mutants.md.\n"
     assert list((tmp_path / "copies").iterdir()) == []

@@ -5,6 +5,7 @@ The faults are in tests/mutants.toml, what found each of them is written to test
 
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -27,16 +28,18 @@ from warm import Warm
 
 HEAD = """# Faults that the tests must find
 
-Written by `make mutants` on {date}: it plants each fault of `mutants.toml` alone in a copy of the
-project and runs the tests that ought to notice. Here is the one that failed first. Without a fault,
-all of them pass.
+Written by `make mutants`, last on {date}. It plants each fault of `mutants.toml` alone in a copy of
+the project and runs what ought to notice. Here is the test, or the cell of a lesson, that failed.
+Without a fault, all of them pass.
 
 | fault | in | found by | seconds |
 | --- | --- | --- | ---: |
 """
 # What a test says that saw a difference, unlike one that could not do its work.
-NOTICED = re.compile(r"AssertionError|^assert |^Failed: |Cell outputs differ")
-CHECK_LESSON = ["-p", "nbval_numbers", "--nbval", "--nbval-current-env"]
+NOTICED = re.compile(
+    r'^(failed on setup with ")?(AssertionError|assert )|^Failed: |: Cell outputs differ'
+)
+CHECK_LESSON = ["-p", "nbval.plugin", "-p", "nbval_numbers", "--nbval", "--nbval-current-env"]
 REPORT = "report.xml"
 
 
@@ -68,6 +71,10 @@ class Result(NamedTuple):
     fault: Fault
     verdict: str  # "caught", "not caught", or what went wrong instead
     outcome: Outcome
+
+    @property
+    def found_by(self):
+        return f"{self.fault.caught_by.partition('::')[0]}::{self.outcome.test}"
 
 
 def read_faults():
@@ -128,19 +135,16 @@ def cut(lesson, until):
 
 
 def first_failure(report):
-    """The test that failed first, as pytest names it, and what it said."""
+    """The name of the test, or the cell, that failed first, and what it said."""
     for case in ElementTree.parse(report).iter("testcase"):
         for problem in (*case.findall("failure"), *case.findall("error")):
-            module = case.get("classname").replace(".", "/")
-            where = f"{module}.py" if module.startswith("tests/") else case.get("classname")
-            said = f"{problem.get('message')}\n{problem.text}"
-            return f"{where}::{case.get('name').partition('[')[0]}", said
+            return case.get("name").partition("[")[0], f"{problem.get('message')}\n{problem.text}"
     return "", ""
 
 
 def outcome(folder, run, checks, until=""):
     """Run tests, or a lesson, in a copy of the project, up to the first failure."""
-    options = ["-x", "-q", f"--junitxml={folder / REPORT}"]
+    options = ["-x", "-q", "--disable-plugin-autoload", f"--junitxml={folder / REPORT}"]
     if until:
         cut(folder / checks[0], until)
         options += CHECK_LESSON
@@ -188,42 +192,52 @@ def refuse_unsound(faults, run):
 
 def table_of(results):
     table = Table("fault", "found by", "seconds")
-    for fault, verdict, found in results:
-        shown = found.test if verdict == "caught" else verdict
-        table.add_row(
-            fault.name, shown, f"{found.seconds:.0f}", style="" if verdict == "caught" else "red"
-        )
+    for result in results:
+        caught = result.verdict == "caught"
+        shown = result.found_by if caught else result.verdict
+        seconds = f"{result.outcome.seconds:.0f}"
+        table.add_row(result.fault.name, shown, seconds, style="" if caught else "red")
     return table
 
 
-def report_of(results):
-    """The text of tests/mutants.md."""
-    rows = []
-    for fault, verdict, found in results:
-        shown = f"`{found.test}`" if verdict == "caught" else f"**{verdict}**"
-        rows.append(f"| {fault.name} | `{fault.file}` | {shown} | {found.seconds:.0f} |\n")
-    return HEAD.format(date=f"{datetime.now(UTC):%Y-%m-%d}") + "".join(rows)
+def row(result):
+    shown = f"`{result.found_by}`" if result.verdict == "caught" else f"**{result.verdict}**"
+    fault, seconds = result.fault, result.outcome.seconds
+    return f"| {fault.name} | `{fault.file}` | {shown} | {seconds:.0f} |\n"
+
+
+def store(results, faults):
+    """Write these results into the list; those of other faults that it holds are kept."""
+    path = ROOT / "tests" / "mutants.md"
+    lines = path.read_text("utf-8").splitlines(keepends=True) if path.exists() else []
+    rows = {line.split(" | ")[0].removeprefix("| "): line for line in lines}
+    rows |= {result.fault.name: row(result) for result in results}
+    head = HEAD.format(date=f"{datetime.now(UTC):%Y-%m-%d}")
+    known = [rows[fault.name] for fault in faults if fault.name in rows]
+    write_atomically(path, head + "".join(known))
 
 
 def main(chosen):
-    """Try the faults whose name holds this text, and store the results if these are all."""
+    """Try the faults whose name holds this text, and store what is found."""
     every = read_faults()
     faults = [fault for fault in every if chosen in fault.name]
+    results = []
     with Warm() as run:
         refuse_unsound(faults, run)
-        results = [tried(fault, run) for fault in track(faults, description="with a fault")]
+        for fault in track(faults, description="with a fault"):
+            results.append(tried(fault, run))
+            store(results, every)
     Console().print(table_of(results))
-    if faults == every:
-        write_atomically(ROOT / "tests" / "mutants.md", report_of(results))
     survivors = sum(result.verdict != "caught" for result in results)
     print(f"{len(results) - survivors} of {len(results)} faults were caught")
     return survivors > 0
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         sys.exit(main(" ".join(sys.argv[1:])))
     except ValueError as error:
         sys.exit(str(error))
     except KeyboardInterrupt:
-        sys.exit("Stopped. No copy is left behind, and tests/mutants.md is as it was.")
+        sys.exit("Stopped. No copy is left behind; what was found is in tests/mutants.md.")

@@ -12,9 +12,10 @@ import sys
 from pathlib import Path
 
 SERVER = """
-import json, os, runpy, signal, sys
+import gc, json, os, runpy, signal, sys
 import jupyter_client, nbformat.validator, pytest, torch
 
+gc.freeze()
 signal.signal(signal.SIGINT, signal.SIG_IGN)
 for line in sys.stdin:
     folder, output, paths, program, arguments = json.loads(line)
