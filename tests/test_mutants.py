@@ -11,7 +11,7 @@ import pytest
 
 import mutants
 from lessons import ROOT
-from mutants import Fault, plant, tried
+from mutants import Fault, cut, plant, tried
 from warm import Warm
 
 FAULTS = mutants.read_faults()
@@ -39,6 +39,8 @@ def test_a_fault_has_its_place(fault, tmp_path):
         shutil.copy(ROOT / name, tmp_path / name)
     plant(fault, tmp_path)
     assert (tmp_path / fault.file).read_bytes() != (ROOT / fault.file).read_bytes()
+    if fault.until:
+        cut(tmp_path / fault.caught_by, fault.until)
 
 
 def test_each_fault_of_the_list_was_caught():

@@ -89,7 +89,7 @@ def copy_project(folder):
     for name in listed.split("\0")[:-1]:
         if (ROOT / name).exists():
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(ROOT / name, folder / name)
+            shutil.copy2(ROOT / name, folder / name)  # with its time, or make would renew .venv
     (folder / ".venv").symlink_to(ROOT / ".venv")
 
 
@@ -129,8 +129,10 @@ def plant(fault, folder):
 def cut(lesson, until):
     """Leave out what comes after the first cell that holds this text."""
     notebook = read(lesson)
-    last = [until in cell.source for cell in notebook.cells].index(True)
-    notebook.cells = notebook.cells[: last + 1]
+    holding = [number for number, cell in enumerate(notebook.cells) if until in cell.source]
+    if not holding:
+        raise ValueError(f"{lesson.name} has no cell with {until!r}: mend tests/mutants.toml")
+    notebook.cells = notebook.cells[: holding[0] + 1]
     nbformat.write(notebook, lesson)
 
 
@@ -169,7 +171,9 @@ def tried(fault, run):
     with TemporaryDirectory(prefix="mutant-") as name:
         folder = Path(name)
         copy_project(folder)
-        if plant(fault, folder):
+        exported = plant(fault, folder)
+        shutil.copystat(ROOT / fault.file, folder / fault.file)
+        if exported:
             status, printed = run(folder, ["tools"], "tools/export.py")
             if status:
                 raise ValueError(f"{fault.name}: no module can be made of its cell:\n{printed}")
