@@ -9,7 +9,7 @@ VNU := vnu-jar@26.9.27
 CHECK := OMP_NUM_THREADS=1 PYTHONPATH=tests $(BIN) -m pytest -p nbval_numbers --nbval --nbval-current-env \
 	-n auto --dist loadfile --no-loadscope-reorder --no-header -q
 
-.PHONY: help run render test check browser audit preview lab lesson update export sweep ablate train spread bench clean
+.PHONY: help run render test check browser audit preview lab lesson update export sweep ablate train spread bench mutants clean
 
 help:
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-20s %s\n", $$1, $$2}' Makefile
@@ -63,6 +63,9 @@ spread: .venv/ready ## author: how far numbers move between conditions, for the 
 
 bench: .venv/ready ## author: the article's reader against ours, measured on one thread, into data/results/ and the README
 	@OMP_NUM_THREADS=1 PYTHONPATH=.:notebooks $(BIN) tools/bench.py
+
+mutants: .venv/ready ## author: plant faults in copies of the project, each of which the tests must find: make mutants FAULT=mask
+	@$(BIN) tools/mutants.py $(FAULT)
 
 clean: ## remove what run and test have built; .venv stays
 	rm -rf _build _site .pytest_cache .ruff_cache

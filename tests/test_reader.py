@@ -187,6 +187,12 @@ def test_with_positions_the_encoder_sees_the_order():
     assert (of_rolled - rolled).abs().max() > 0.1
 
 
+def test_with_positions_the_decoder_sees_the_order():
+    tokens = torch.tensor([[START, 3, 5, 7], [START, 5, 3, 7]])
+    logits = small_reader(layers=1)(some_images(1).expand(2, -1, -1), tokens)
+    assert (logits[0, 3] - logits[1, 3]).abs().max() > 0.01
+
+
 def test_the_causal_mask_is_minus_infinity_above_the_diagonal():
     no = -torch.inf
     assert causal_mask(3).tolist() == [[0, no, no], [0, 0, no], [0, 0, 0]]

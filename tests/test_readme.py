@@ -39,7 +39,7 @@ def test_a_missing_mark_is_an_error_that_names_it(readme, summaries):
 
 def test_every_make_target_it_names_exists(readme):
     makefile = (lessons.ROOT / "Makefile").read_text("utf-8")
-    authors = "audit preview sweep train bench spread lesson update export"
+    authors = "audit preview sweep train bench spread mutants lesson update export"
     for target in f"run render test lab check browser {authors}".split():
         assert f"make {target}" in readme
         assert f"\n{target}:" in makefile

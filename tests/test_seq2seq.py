@@ -869,6 +869,17 @@ def test_a_copy_that_stops_early_is_wrong_in_what_is_missing():
     assert measured.right.tolist() == [[True, True, True, False, False]] * 10
 
 
+def test_a_copier_that_knows_what_a_teacher_tells_it_alone_gets_nothing_right():
+    class Peeks(Script):
+        """Says the next token that it is given, and END where it sees none."""
+
+        def forward(self, inputs, memory, state=0):
+            lines = F.pad(inputs[:, 1:], (0, 1), value=END)
+            return self.confidence * F.one_hot(lines, len(DIGITS)).float(), 1, None
+
+    assert not measure_copying(Seq2Seq(Listener(), Peeks()), 5, count=10).right.any()
+
+
 def test_every_model_is_measured_on_the_same_strings(script):
     for length in (6, 6, 7):
         measure_copying(script, length, count=20)

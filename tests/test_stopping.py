@@ -146,12 +146,12 @@ def test_a_training_that_was_stopped_ends_where_one_without_a_stop_does(source):
 # How a reading is judged
 
 
-def judged(*written, limit=8):
-    """`judge` of what was written for LABELS, END included where it was said."""
+def judged(*written, labels=LABELS, limit=8):
+    """`judge` of what was written for these labels, END included where it was said."""
     ended = torch.tensor([END in tokens for tokens in written])
     lengths = torch.tensor([len(tokens) for tokens in written])
     tokens = torch.tensor([[*tokens, *[END] * (limit - len(tokens))] for tokens in written])
-    numbers = digits.Numbers(None, LABELS, (LABELS != PAD).sum(dim=1), None)
+    numbers = digits.Numbers(None, labels, (labels != PAD).sum(dim=1), None)
     exact, length = stopping.judge(Reading(tokens, lengths, ended, None, None), numbers)
     return exact.tolist(), length.tolist()
 
@@ -172,3 +172,8 @@ def test_a_reading_that_never_stops_is_wrong_in_both():
     endless = [7, *[0] * 7]
     exact, length = judged(endless, [1, 2, END], [3, 4, 5, END])
     assert (exact[0], length[0]) == (False, False)
+
+
+def test_where_the_limit_stops_a_reading_its_length_is_wrong():
+    seven = torch.tensor([[1, 2, 3, 4, 5, 6, 7]])
+    assert judged([1, 2, 3, 4, 5, 6, 7, 8], labels=seven) == ([False], [False])

@@ -1,6 +1,7 @@
 """`make train`: what it writes and keeps, how it goes on, and the files that it has written."""
 
 import copy
+import hashlib
 import json
 import runpy
 import sys
@@ -436,6 +437,15 @@ def test_the_weights_load_and_reach_their_stated_accuracy(name):
     for what in stated:
         low, high = stated[what]["interval"]
         assert low <= found[what]["exact"] <= high, what
+
+
+@each_job
+def test_the_weights_are_those_of_their_checksum(name):
+    lines = (lessons.ROOT / "tests" / "weights.sha256").read_text("utf-8").splitlines()
+    known = {file: checksum for checksum, file in map(str.split, lines)}
+    path = weights.FOLDER / f"{name}.safetensors"
+    found = hashlib.sha256(path.read_bytes()).hexdigest()
+    assert found == known[path.name], "cd data && sha256sum *.safetensors > ../tests/weights.sha256"
 
 
 @each_job

@@ -157,7 +157,7 @@ class Writes(torch.nn.Module):
         super().__init__()
         self.tokens, self.position = tokens, torch.nn.Parameter(torch.zeros(4, 1))
 
-    def forward(self, tokens, memory, need_weights):
+    def forward(self, tokens, memory, need_weights=False):
         step = tokens.shape[1]
         logits = torch.nn.functional.one_hot(torch.tensor(self.tokens[:step]), 12).float()
         return logits.expand(len(tokens), -1, -1), torch.zeros(len(tokens), step, memory.shape[1])
@@ -172,6 +172,20 @@ def test_a_number_is_read_when_all_its_digits_and_end_are_right(reader, written,
     reader.decoder = Writes(written)
     labels = torch.tensor([[1, 2, 3], [1, 2, 4]])
     assert numbers_read(reader, torch.zeros(2, 28, 84), labels, batch_size=1) == right
+
+
+class Peeks(Writes):
+    """A decoder that answers with the next token it is given, and with END at the last."""
+
+    def forward(self, tokens, memory, need_weights=False):
+        answers = torch.nn.functional.pad(tokens[:, 1:], (0, 1), value=END)
+        logits = torch.nn.functional.one_hot(answers, 12).float()
+        return logits, torch.zeros(*tokens.shape, memory.shape[1])
+
+
+def test_a_reader_that_knows_what_a_teacher_tells_it_alone_reads_nothing(reader):
+    reader.decoder = Peeks([])
+    assert numbers_read(reader, torch.zeros(2, 28, 84), torch.tensor([[1, 2, 3], [1, 2, 4]])) == 0
 
 
 # The loop
@@ -239,6 +253,21 @@ def test_training_lowers_the_loss(reader, draw):
     training = Training(reader, draw, Recipe(steps=30, batch_size=8))
     losses = [training.step() for _ in range(30)]
     assert sum(losses[-5:]) < 0.9 * sum(losses[:5])
+
+
+def test_the_seed_of_a_recipe_draws_its_batches(reader, draw):
+    def first_images(seed):
+        drawn = []
+
+        def noted(n, generator):
+            drawn.append(draw(n, generator))
+            return drawn[-1]
+
+        Training(reader, noted, Recipe(steps=1, batch_size=4, seed=seed)).step()
+        return drawn[0][0]
+
+    assert torch.equal(first_images(1), first_images(1))
+    assert not torch.equal(first_images(1), first_images(2))
 
 
 def test_the_average_moves_by_the_decay(reader, draw):
