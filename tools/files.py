@@ -13,7 +13,7 @@ def write_atomically(path, content):
     try:
         put(Path(path), content)
     except OSError as error:
-        raise OSError(f"{path} cannot be written: {error.strerror}") from error
+        raise OSError(f"{path} cannot be written: {error.strerror or error}") from error
 
 
 def put(path, content):
