@@ -26,14 +26,22 @@ def ready(project):
 
 
 @pytest.fixture
-def alone():
+def alone(ready):
     """A command that runs another as root of a namespace, after a script: alone(kind, script)."""
 
     def alone(kind, script):
-        command = ["unshare", "--map-root-user", kind]
-        if not shutil.which("unshare") or subprocess.run([*command, "true"]).returncode:
-            pytest.skip("nobody may have a namespace here: Linux's `unshare` makes them")
-        return [*command, "sh", "-c", f'set -e; {script}; exec "$@"', "sh"]
+        shell = [
+            "unshare",
+            "--map-root-user",
+            kind,
+            "sh",
+            "-c",
+            f'set -e; {script}; exec "$@"',
+            "sh",
+        ]
+        if not shutil.which("unshare") or subprocess.run([*shell, "true"], cwd=ready).returncode:
+            pytest.skip("no namespace can be made and set up here, as Linux's `unshare` does")
+        return shell
 
     return alone
 

@@ -31,20 +31,32 @@ _explorer.show("live-reader", reader.state_dict() | stored)
 """
 
 
-def notebook_of(cell):
-    notebook = new_notebook(cells=[cell])
+PATHS = [str(lessons.ROOT), str(lessons.NOTEBOOKS)]
+WHOLE = [
+    f"import sys\n\nsys.path[:0] = {PATHS}\nimport torch\n\nimport _style\nimport digits",
+    "torch.set_num_threads(1)\n_style.start()\nink = digits.load().x_train.sum() / 255",
+    "torch.manual_seed(0)\nprint(torch.randn(9, 9) @ torch.randn(9, 9))",
+    "_style.table(['digits', 'ink'], [['all', f'{ink:,.0f}']], 1, 'All the ink.')",
+    "_style.prose(f'There are {ink:,.0f} pixels of ink.')",
+    "print('the end')",
+]
+
+
+def notebook_of(*cells):
+    notebook = new_notebook(cells=list(cells))
     notebook.metadata["kernelspec"] = {"name": "python3", "display_name": "Python 3"}
     return notebook
 
 
 @pytest.fixture
 def lab(tmp_path):
-    """Address of a JupyterLab that serves two notebooks and nothing else: lab(name)."""
-    fresh = new_code_cell(CELL.format(paths=[str(lessons.ROOT), str(lessons.NOTEBOOKS)]))
+    """Address of a JupyterLab that serves three notebooks and nothing else: lab(name)."""
+    fresh = new_code_cell(CELL.format(paths=PATHS))
     lesson = lessons.read(lessons.NOTEBOOKS / "05_knowing_when_to_stop.ipynb")
     stored = next(c for c in lessons.code_cells(lesson) if "_explorer.show" in c.source)
-    for name, cell in (("fresh", fresh), ("stored", stored)):
-        nbformat.write(notebook_of(cell), tmp_path / f"{name}.ipynb")
+    whole = map(new_code_cell, WHOLE)
+    for name, cells in (("fresh", [fresh]), ("stored", [stored]), ("whole", whole)):
+        nbformat.write(notebook_of(*cells), tmp_path / f"{name}.ipynb")
     command = [sys.executable, "-m", "jupyterlab", "--no-browser", "--allow-root", "--port=0"]
     command += ["--ip=127.0.0.1", f"--IdentityProvider.token={TOKEN}"]
     homes = {f"JUPYTER_{kind}_DIR": str(tmp_path / kind) for kind in ("CONFIG", "RUNTIME")}
@@ -83,3 +95,25 @@ def test_in_a_notebook_that_is_not_trusted_a_figure_and_a_table_stand_in_its_pla
     outputs.locator("img").wait_for()
     assert "looks at, pixels from the left" in outputs.text_content()
     assert page.locator("live-reader").count() == 0
+
+
+def test_what_run_all_gives_passes_the_check(lab, new_page, tmp_path):
+    page = new_page()
+    page.set_default_timeout(90_000)
+    page.goto(lab("whole"))
+    page.locator(".jp-CodeCell .cm-content").first.click()
+    page.get_by_role("menuitem", name="Run", exact=True).click()
+    page.get_by_role("menuitem", name="Run All Cells", exact=True).click()
+    page.locator(".jp-OutputArea-output", has_text="the end").wait_for()
+    page.keyboard.press("Control+s")
+    path = tmp_path / "whole.ipynb"
+    while not lessons.read(path).cells[-1].outputs:
+        page.wait_for_timeout(200)
+    check = ["-m", "pytest", "-q", "-p", "nbval_numbers", "--nbval", "--nbval-current-env"]
+    checked = subprocess.run(
+        [sys.executable, *check, str(path)],
+        env=os.environ | {"PYTHONPATH": str(lessons.ROOT / "tests")},
+        capture_output=True,
+        text=True,
+    )
+    assert f"{len(WHOLE)} passed" in checked.stdout, checked.stdout
