@@ -102,21 +102,19 @@ def execute(paths, name, condition):
 # Comparing
 
 
+def texts(cell):
+    """All texts that a cell prints, kind by kind."""
+    kinds = by_kind(cell.outputs)
+    return [text for kind in sorted(TEXT & kinds.keys()) for text in kinds[kind]]
+
+
 def numbers(cell):
     """All numbers that a cell prints, as they are written, in order."""
-    kinds = by_kind(cell.outputs)
-    return [
-        n for kind in sorted(TEXT & kinds.keys()) for t in kinds[kind] for n in NUMBER.findall(t)
-    ]
+    return [number for text in texts(cell) for number in NUMBER.findall(text)]
 
 
 def words(cell):
-    kinds = by_kind(cell.outputs)
-    return [
-        NUMBER.sub("0", text).split()
-        for kind in sorted(TEXT & kinds.keys())
-        for text in kinds[kind]
-    ]
+    return [NUMBER.sub("0", text).split() for text in texts(cell)]
 
 
 def compared(number, cell, others):
@@ -125,11 +123,10 @@ def compared(number, cell, others):
     `moved` holds each number that another condition changes: [stored, {condition: other}].
     `spread` is the largest such difference, `words` the conditions that change other words.
     """
-    same = {name: other for name, other in others.items() if words(other) == words(cell)}
+    same = {name: numbers(other) for name, other in others.items() if words(other) == words(cell)}
     moved = []
     for place, stored in enumerate(numbers(cell)):
-        found = {name: numbers(other)[place] for name, other in same.items()}
-        changed = {name: other for name, other in found.items() if other != stored}
+        changed = {name: found[place] for name, found in same.items() if found[place] != stored}
         if changed:
             moved.append([stored, changed])
     return {
