@@ -14,6 +14,7 @@ import torch
 from bs4 import BeautifulSoup
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_output
 from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 import checkpoints
 import lessons
@@ -264,7 +265,7 @@ def needed():
         requirement = wanted.pop()
         extras = requirement.extras or {""}
         installed = distribution(requirement.name)
-        key = requirement.name.lower().replace("_", "-").replace(".", "-")
+        key = canonicalize_name(requirement.name)
         if (key, *sorted(extras)) in found:
             continue
         found[key, *sorted(extras)] = installed.version.partition("+")[0]
@@ -277,7 +278,8 @@ def needed():
 
 def test_every_package_that_is_installed_for_us_is_pinned_at_its_version():
     lines = (lessons.ROOT / "constraints.txt").read_text("utf-8").splitlines()
-    pins = dict(line.lower().replace("_", "-").split("==") for line in lines if "==" in line)
+    pinned = (line.split("==") for line in lines if "==" in line)
+    pins = {canonicalize_name(name): version for name, version in pinned}
     unpinned = {name: version for name, version in needed().items() if pins.get(name) != version}
     assert unpinned == {}
 
