@@ -31,6 +31,7 @@ VARIES = re.compile(
 )
 
 
+@pytest.hookimpl(optionalhook=True)  # the check of a single lesson needs no xdist
 def pytest_xdist_auto_num_workers(config):
     """As many lessons at a time as `make run` executes."""
     import execute  # only now is tools/ on the path

@@ -1,5 +1,6 @@
 """What every lesson keeps to, whatever it teaches."""
 
+import ast
 import re
 
 import pytest
@@ -15,6 +16,7 @@ SECTIONS = [
     "Further reading",
 ]
 LONGEST_CELL = 36
+TRAINING = {"train", "trained", "Training", "FreshNumbers", "ScatteredNumbers", "ShortNumbers"}
 
 
 @pytest.fixture
@@ -97,6 +99,22 @@ def test_links_between_lessons_lead_somewhere(prose):
     for target in LINK.findall("\n".join(prose)):
         inside = not target.startswith(("https://", "#"))
         assert not inside or (lessons.NOTEBOOKS / target).exists(), target
+
+
+def names(tree):
+    """The names and attributes in a piece of code."""
+    nodes = ast.walk(tree)
+    named = [node for node in nodes if isinstance(node, ast.Name | ast.Attribute)]
+    return {node.id if isinstance(node, ast.Name) else node.attr for node in named}
+
+
+def test_trains_on_nothing_that_is_made_of_test_digits(code):
+    tainted = {"x_test", "y_test"}
+    for node in (node for cell in code for node in ast.walk(ast.parse(cell.source))):
+        if isinstance(node, ast.Assign) and names(node.value) & tainted:
+            tainted |= set().union(*map(names, node.targets))
+        if isinstance(node, ast.Call) and names(node.func) & TRAINING:
+            assert not names(node) & tainted, ast.unparse(node)
 
 
 def test_needs_no_network(code):
