@@ -8,6 +8,9 @@ BIN := .venv/bin/python
 VNU := vnu-jar@26.9.27
 CHECK := OMP_NUM_THREADS=1 PYTHONPATH=tests $(BIN) -m pytest -p nbval_numbers --nbval --nbval-current-env \
 	-n auto --dist loadfile --no-loadscope-reorder --no-header -q
+define NEW_ENOUGH
+-c 'import sys; sys.exit(None if sys.version_info >= (3, 11) else "Python 3.11 or newer is needed, this is " + sys.version.split()[0] + ": $(1)")'
+endef
 
 .PHONY: help run render test check browser audit preview lab lesson update export sweep ablate train spread bench mutants clean
 
@@ -70,11 +73,15 @@ mutants: .venv/ready ## author: plant faults in copies of the project, each of w
 clean: ## remove what run and test have built; .venv stays
 	rm -rf _build _site .pytest_cache .ruff_cache
 
-.venv/ready: requirements.txt constraints.txt
-	@$(PYTHON) -c 'import sys; sys.exit(None if sys.version_info >= (3, 11) else "Python 3.11 or newer is needed, this is " + sys.version.split()[0] + ": make PYTHON=python3.11 ...")'
-	$(PYTHON) -m venv .venv
+.venv/ready: requirements.txt constraints.txt $(BIN)
+	@$(BIN) $(call NEW_ENOUGH,remove .venv and make PYTHON=python3.11 ...)
 	$(BIN) -m pip install --quiet --disable-pip-version-check -r requirements.txt -c constraints.txt
 	@touch $@
+
+# Not there, or it leads to a Python that the system no longer has.
+$(BIN):
+	@$(PYTHON) $(call NEW_ENOUGH,make PYTHON=python3.11 ...)
+	$(PYTHON) -m venv --clear .venv
 
 # The HTML checker of the W3C, which npm has. Without it, its test is skipped and says so.
 .venv/$(VNU): | .venv/ready

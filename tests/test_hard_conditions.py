@@ -97,12 +97,29 @@ def test_no_lesson_takes_more_memory_than_is_reckoned_with(path):
     assert float(lessons.summarise(path).facts["memory"].split()[0]) * 1e6 < execute.MEMORY
 
 
+@pytest.fixture
+def machine(monkeypatch, tmp_path):
+    """Pretend a machine of 8 cores: machine(gigabytes, limit of its container)."""
+
+    def machine(gigabytes, limit="max"):
+        sizes = {"SC_PAGE_SIZE": 4096, "SC_PHYS_PAGES": gigabytes * 10**9 // 4096}
+        (tmp_path / "memory.max").write_text(f"{limit}\n")
+        monkeypatch.setattr(execute.os, "sysconf", sizes.get)
+        monkeypatch.setattr(execute, "CONTAINER_LIMITS", [tmp_path / "memory.max", tmp_path / "no"])
+        monkeypatch.setattr(execute, "CORES", 8)
+
+    return machine
+
+
 @pytest.mark.parametrize(("gigabytes", "kernels"), [(1, 1), (4, 1), (8, 2), (64, 8)])
-def test_with_little_memory_fewer_lessons_run_at_once(monkeypatch, gigabytes, kernels):
-    sizes = {"SC_PAGE_SIZE": 4096, "SC_PHYS_PAGES": gigabytes * 10**9 // 4096}
-    monkeypatch.setattr(execute.os, "sysconf", sizes.get)
-    monkeypatch.setattr(execute, "CORES", 8)
+def test_with_little_memory_fewer_lessons_run_at_once(machine, gigabytes, kernels):
+    machine(gigabytes)
     assert execute.kernels_at_once() == kernels
+
+
+def test_a_container_with_little_memory_runs_fewer_lessons_at_once(machine):
+    machine(64, limit=7 * 10**9)
+    assert execute.kernels_at_once() == 2
 
 
 def test_two_at_once_do_what_one_does(ready):

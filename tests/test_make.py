@@ -4,6 +4,8 @@ import os
 import re
 import shutil
 import subprocess
+import sys
+import time
 
 import pytest
 
@@ -32,16 +34,46 @@ def test_make_alone_lists_every_target_with_what_it_does(folder):
     assert all(len(line.split()) > 4 for line in listed)
 
 
+@pytest.fixture
+def installed(folder):
+    """The same with an environment in which everything is installed."""
+    (folder / ".venv" / "bin").mkdir(parents=True)
+    (folder / ".venv" / "bin" / "python").symlink_to(sys.executable)
+    for name in ("requirements.txt", "constraints.txt", ".venv/ready"):
+        (folder / name).touch()
+    assert "pip install" not in make(folder, "--dry-run", "run").stdout
+    return folder
+
+
+def python_of_old(path):
+    path.unlink(missing_ok=True)
+    path.write_text(OLD_PYTHON)
+    path.chmod(0o755)
+    return path
+
+
 def test_an_old_python_is_refused_with_a_remedy_before_anything_is_made(folder):
-    python = folder / "python-of-old"
-    python.write_text(OLD_PYTHON)
-    python.chmod(0o755)
     for name in ("requirements.txt", "constraints.txt"):
         (folder / name).touch()
-    result = make(folder, "run", f"PYTHON={python}")
+    result = make(folder, "run", f"PYTHON={python_of_old(folder / 'old')}")
     assert result.returncode != 0
     assert "Python 3.11 or newer is needed, this is 3.10.9: make PYTHON=python3.11" in result.stderr
     assert not (folder / ".venv").exists()
+
+
+def test_an_environment_of_an_old_python_is_refused_with_a_remedy(installed):
+    python_of_old(installed / ".venv" / "bin" / "python")
+    result = make(installed, "run")
+    assert result.returncode != 0
+    assert "this is 3.10.9: remove .venv and make PYTHON=python3.11" in result.stderr
+
+
+def test_an_environment_whose_python_is_gone_is_made_anew(installed):
+    (installed / ".venv" / "bin" / "python").unlink()
+    (installed / ".venv" / "bin" / "python").symlink_to("/gone/python3.11")
+    commands = make(installed, "--dry-run", "run").stdout
+    assert "-m venv --clear .venv" in commands
+    assert "pip install" in commands
 
 
 def test_an_unknown_lesson_for_spread_is_an_error_that_lists_the_lessons():
@@ -77,11 +109,7 @@ def test_the_constraints_name_versions_that_every_machine_can_install():
 
 
 @pytest.mark.parametrize("changed", ["requirements.txt", "constraints.txt"])
-def test_packages_are_installed_again_once_the_list_of_them_has_changed(folder, changed):
-    (folder / ".venv").mkdir()
-    for age, name in enumerate(["requirements.txt", "constraints.txt", ".venv/ready"], start=1):
-        (folder / name).touch()
-        os.utime(folder / name, (age, age))
-    assert "pip install" not in make(folder, "--dry-run", "run").stdout
-    os.utime(folder / changed, (9, 9))
-    assert "pip install" in make(folder, "--dry-run", "run").stdout
+def test_packages_are_installed_again_once_the_list_of_them_has_changed(installed, changed):
+    later = time.time() + 9
+    os.utime(installed / changed, (later, later))
+    assert "pip install" in make(installed, "--dry-run", "run").stdout

@@ -7,6 +7,8 @@ import os
 import signal
 import time
 from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import suppress
+from pathlib import Path
 
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError, DeadKernelError
@@ -18,12 +20,24 @@ from lessons import NOTEBOOKS, code_cells
 os.environ["OMP_NUM_THREADS"] = "1"
 CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
 MEMORY = 3e9  # bytes for a lesson: the largest takes a little less
+CONTAINER_LIMITS = [
+    Path("/sys/fs/cgroup/memory.max"),
+    Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"),  # of Linux' older control groups
+]
+
+
+def memory():
+    """Bytes of memory that the machine has, or as many of them as its container may take."""
+    sizes = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
+    for limit in CONTAINER_LIMITS:
+        with suppress(OSError, ValueError):  # not on this system, or "max"
+            sizes.append(int(limit.read_text()))
+    return min(sizes)
 
 
 def kernels_at_once():
-    """One a core, as far as the memory of the machine goes."""
-    bytes_there = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    return max(1, min(CORES, int(bytes_there / MEMORY)))
+    """One a core, as far as the memory goes."""
+    return max(1, min(CORES, int(memory() / MEMORY)))
 
 
 class LessonError(Exception):
