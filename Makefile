@@ -71,7 +71,7 @@ mutants: .venv/ready ## author: plant faults in copies of the project, each of w
 	@$(BIN) tools/mutants.py $(FAULT)
 
 clean: ## remove what run and test have built; .venv stays
-	rm -rf _build _site .pytest_cache .ruff_cache
+	rm -rf _build _site
 
 .venv/ready: requirements.txt constraints.txt $(BIN)
 	@$(BIN) $(call NEW_ENOUGH,remove .venv and make PYTHON=python3.11 ...)
