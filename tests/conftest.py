@@ -18,6 +18,9 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_outp
 import lessons
 import render
 
+# What tests start must heed an interrupt, also where they run in the background of a script.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+
 
 @pytest.fixture(params=lessons.lesson_paths(), ids=lambda path: path.stem)
 def path(request):

@@ -105,10 +105,10 @@ def test_what_run_all_gives_passes_the_check(lab, new_page, tmp_path):
     page.get_by_role("menuitem", name="Run", exact=True).click()
     page.get_by_role("menuitem", name="Run All Cells", exact=True).click()
     page.locator(".jp-OutputArea-output", has_text="the end").wait_for()
-    page.keyboard.press("Control+s")
+    with page.expect_response(lambda response: response.request.method == "PUT"):
+        page.keyboard.press("Control+s")
     path = tmp_path / "whole.ipynb"
-    while not lessons.read(path).cells[-1].outputs:
-        page.wait_for_timeout(200)
+    assert lessons.read(path).cells[-1].outputs
     check = ["-m", "pytest", "-q", "-p", "nbval_numbers", "--nbval", "--nbval-current-env"]
     checked = subprocess.run(
         [sys.executable, *check, str(path)],
