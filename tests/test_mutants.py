@@ -43,6 +43,13 @@ def test_a_fault_has_its_place(fault, tmp_path):
         cut(tmp_path / fault.caught_by, fault.until)
 
 
+@each_fault
+def test_what_catches_a_fault_is_there(fault):
+    file, _, test = fault.caught_by.partition("::")
+    assert (ROOT / file).exists()
+    assert f"def {test.partition('[')[0]}" in (ROOT / file).read_text("utf-8") or fault.until
+
+
 def test_each_fault_of_the_list_was_caught():
     report = (ROOT / "tests" / "mutants.md").read_text("utf-8")
     rows = re.findall(r"^\| (.+) \| `(.+)` \| `(\S+)::.+` \| \d+ \|$", report, re.MULTILINE)

@@ -189,6 +189,11 @@ def test_every_lesson_was_measured_and_none_of_its_claims_failed(measured):
     assert {name: how["failed"] for name, how in measured["lessons"].items() if how["failed"]} == {}
 
 
+def test_every_lesson_was_measured_under_all_that_any_machine_can_do(path, measured):
+    everywhere = {name for name in spread.conditions() if not name.startswith("capability")}
+    assert everywhere <= set(measured["lessons"][path.stem]["conditions"])
+
+
 def test_every_cell_with_a_tolerance_was_measured_as_it_is_now(path, code, measured):
     codes = {
         cell["cell"]: cell["code"] for cell in measured["cells"] if cell["lesson"] == path.stem
