@@ -7,6 +7,7 @@ import pytest
 
 import lessons
 from checks import LINK, measured_numbers
+from code_hash import mentioned
 
 SECTIONS = [
     "In one screen",
@@ -101,20 +102,13 @@ def test_links_between_lessons_lead_somewhere(prose):
         assert not inside or (lessons.NOTEBOOKS / target).exists(), target
 
 
-def names(tree):
-    """The names and attributes in a piece of code."""
-    nodes = ast.walk(tree)
-    named = [node for node in nodes if isinstance(node, ast.Name | ast.Attribute)]
-    return {node.id if isinstance(node, ast.Name) else node.attr for node in named}
-
-
 def test_trains_on_nothing_that_is_made_of_test_digits(code):
     tainted = {"x_test", "y_test"}
     for node in (node for cell in code for node in ast.walk(ast.parse(cell.source))):
-        if isinstance(node, ast.Assign) and names(node.value) & tainted:
-            tainted |= set().union(*map(names, node.targets))
-        if isinstance(node, ast.Call) and names(node.func) & TRAINING:
-            assert not names(node) & tainted, ast.unparse(node)
+        if isinstance(node, ast.Assign) and mentioned(node.value) & tainted:
+            tainted |= set().union(*map(mentioned, node.targets))
+        if isinstance(node, ast.Call) and mentioned(node.func) & TRAINING:
+            assert not mentioned(node) & tainted, ast.unparse(node)
 
 
 def test_needs_no_network(code):

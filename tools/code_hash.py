@@ -73,6 +73,12 @@ def content(node):
     return type(node).__name__, *((name, content(value)) for name, value in filled.items())
 
 
+def mentioned(tree):
+    """The set of names in a piece of code, also those of attributes and imports."""
+    fields = {ast.Name: "id", ast.Attribute: "attr", ast.alias: "name"}
+    return {getattr(node, fields[type(node)]) for node in ast.walk(tree) if type(node) in fields}
+
+
 def code_hash(function, *others):
     """SHA-256 of the definitions of these names and of every definition that they lead to.
 
@@ -86,11 +92,5 @@ def code_hash(function, *others):
         name = waiting.pop()
         if name in known and name not in used:
             used[name] = content(known[name])
-            for node in ast.walk(known[name]):
-                if isinstance(node, ast.Name):
-                    waiting.append(node.id)
-                elif isinstance(node, ast.Attribute):
-                    waiting.append(node.attr)
-                elif isinstance(node, ast.alias):
-                    waiting.append(node.name)
+            waiting += mentioned(known[name])
     return hashlib.sha256(repr(sorted(used.items())).encode()).hexdigest()
